@@ -1,9 +1,10 @@
-"""Verdict tables of finished runs, as :mod:`lmms_eval_tasks.verdict_file` writes them."""
+"""Verdicts of finished runs as one tidy table: a row per caption, question and judge run."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,7 +39,135 @@ class TaskTable:
     head: dict[str, Any]
     """The file's metadata: model, arguments, judge, value columns, sections and fields."""
     rows: pd.DataFrame
-    """A row per caption, question and judge run, in the file's order."""
+    """A row per caption, question and judge run, in the file's order.
+
+    A caption about which nothing was asked has one row without a question. ``copy`` counts earlier
+    captions of the same video, ``occurrence`` earlier questions with the same text.
+    """
+
+    @property
+    def n_runs(self) -> int:
+        """Judge runs of the caption that has most."""
+        run = self.rows["run"].max()
+        return 0 if run != run else int(run) + 1
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a sample of the questions was judged."""
+        return "weight" in self.rows
+
+    def asked(self) -> pd.DataFrame:
+        """Return the rows with a question."""
+        return self.rows[self.rows["question_index"].notna()]
+
+    def captions(self) -> pd.DataFrame:
+        """Return the first row of each caption."""
+        return self.rows.drop_duplicates("caption")
+
+    def only(self, rows: pd.DataFrame) -> TaskTable:
+        """Return the same task with other rows."""
+        return replace(self, rows=rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """Verdicts on one captioner's captions in a task or a group of tasks."""
+
+    name: str
+    tables: tuple[TaskTable, ...]
+    """The task itself, or the tasks of the group."""
+    is_pooled: bool
+    """Whether the group's numbers are over all questions together, not means of its tasks'."""
+
+    @property
+    def benchmark(self) -> Benchmark[Any, Any]:
+        """The benchmark of all tasks."""
+        return self.tables[0].benchmark
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a sample of the questions was judged."""
+        return any(table.is_sampled for table in self.tables)
+
+    def rows(self) -> pd.DataFrame:
+        """Return the rows of all tasks, with a column ``task``."""
+        import pandas as pd
+
+        return pd.concat([table.rows.assign(task=table.task) for table in self.tables])
+
+    def task(self, name: str) -> Verdicts:
+        """Return one of the tasks by itself."""
+        return Verdicts(name, tuple(t for t in self.tables if t.task == name), is_pooled=False)
+
+
+def merged(tables: Sequence[TaskTable]) -> TaskTable:
+    """Return the captions of several tasks as one table."""
+    import pandas as pd
+
+    if len(tables) == 1:
+        return tables[0]
+    rows, n_captions = [], 0
+    for table in tables:
+        rows.append(table.rows.assign(caption=table.rows["caption"] + n_captions))
+        n_captions += int(table.rows["caption"].max()) + 1
+    fields = dict.fromkeys(name for table in tables for name in table.head["fields"])
+    sections = dict.fromkeys(name for table in tables for name in table.head["sections"])
+    extras = {name: value for table in tables for name, value in table.head["extras"].items()}
+    head = {
+        **tables[0].head, "fields": list(fields), "sections": list(sections), "extras": extras,
+    }  # fmt: skip
+    return replace(tables[0], head=head, rows=pd.concat(rows, ignore_index=True))
+
+
+def read_verdicts(folders: str | Path | Sequence[str | Path]) -> pd.DataFrame:
+    """Read the verdicts of finished runs into one table.
+
+    Args:
+        folders: Results folders (lmms-eval's ``--output_path``) or results files. Each model below
+            a folder is a captioner; of several runs of a task the newest counts.
+
+    Returns:
+        A row per captioner, task, caption, question and judge run, with the columns
+
+        - ``captioner``, ``judge``, ``benchmark``, ``task``, ``video``, ``caption`` (number of the
+          caption in its task), ``question_index``, ``question``, ``run``;
+        - ``verdict`` for benchmarks whose judge gives labels, ``score`` or the name of a metric for
+          numbers; missing if the question is unscored, then ``reason`` says why;
+        - the question's group in each section of the benchmark's breakdown, such as ``aspects`` and
+          ``categories`` (VDC) or ``dimensions`` (VidCapBench);
+        - ``input_tokens``, ``output_tokens``, ``n_words``, ``caption_digest``, ``no_caption``.
+
+        A caption about which nothing was asked has one row without a question.
+
+    Raises:
+        DataError: If a folder has no verdicts, or a file cannot be read; the message names it.
+
+    Example:
+        Share of right answers in each category of VDC, by captioner::
+
+            table = read_verdicts(["results/alpha", "results/beta"])
+            right = table["verdict"].eq("yes").where(table["verdict"].notna())
+            right.groupby([table["captioner"], table["categories"]]).mean()
+    """
+    import pandas as pd
+
+    from lmms_eval_captions.analysis.captioners import captioners_of
+
+    paths = [folders] if isinstance(folders, str | Path) else folders
+    tables = [
+        table.rows.assign(
+            captioner=captioner.name,
+            judge=table.head["judge"],
+            benchmark=table.benchmark.name,
+            task=table.task,
+        )
+        for captioner in captioners_of([Path(path) for path in paths])
+        for task in captioner.tasks
+        for table in captioner.verdicts(task).tables
+    ]
+    first = ["captioner", "judge", "benchmark", "task"]
+    found = pd.concat(tables, ignore_index=True).drop(columns=["copy", "occurrence"])
+    return found[[*first, *(name for name in found.columns if name not in first)]]
 
 
 def read_table(path: Path, task: str) -> TaskTable:
@@ -75,14 +204,34 @@ def read_table(path: Path, task: str) -> TaskTable:
             table = table.append_column(name, pa.nulls(len(table), pa.string()))
     rows = table.to_pandas()
     for name, metric in benchmark.metrics.items():
-        values = rows[columns[name]].dropna()
-        unknown = set(values.unique()) - set(metric.labels) if metric.labels else set()
+        labels = set(rows[columns[name]].dropna()) if metric.labels else set()
+        unknown = labels - set(metric.labels)
         if unknown:
             raise DataError(
                 f"{path}, column {columns[name]!r}: expected {', '.join(metric.labels)}, got "
                 f"{min(unknown)!r:.80}; {_AGAIN}"
             )
+    captions = rows.drop_duplicates("caption").set_index("caption")["video"]
+    rows["copy"] = rows["caption"].map(captions.groupby(captions).cumcount())
+    texts = rows["question"].fillna("")
+    rows["occurrence"] = rows.groupby(["caption", rows["run"].fillna(-1), texts]).cumcount()
+    for column in dict.fromkeys(columns.values()):
+        rows[column] = _plain(rows[column])
     return TaskTable(task, benchmark, Signature.parse(str(head.get("signature"))), head, rows)
+
+
+def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return values as metrics read them: labels, numbers or lists, ``None`` for unscored."""
+    import pandas as pd
+
+    def plain(value: Any) -> Any:  # noqa: ANN401 - of any type that a column has
+        if hasattr(value, "tolist"):
+            value = value.tolist()
+        if isinstance(value, list):
+            return [plain(each) for each in value]
+        return None if value is None or value != value else value
+
+    return pd.Series([plain(value) for value in column.tolist()], column.index, dtype=object)
 
 
 def _check_types(path: Path, table: pa.Table, types: dict[str, str]) -> None:

@@ -45,3 +45,9 @@ class PaperTable:
     pieces: Sequence[int] = ()
     """Columns of each piece where the paper breaks the table; empty where it is in one piece."""
     decimals: int = 2
+    published_judge: str = ""
+    """The judge behind the paper's own rows, which the benchmark's README has."""
+
+    def columns_of_page(self) -> list[Column]:
+        """Return the columns of the paper's rows in the benchmark's README."""
+        return [column for column in self.columns if not column.is_optional]

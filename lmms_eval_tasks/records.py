@@ -25,7 +25,8 @@ _HEAD: Final = (
     "n_empty", "n_dropped", "reasons", "no_caption", "questions", "evidence", "n_population",
 )  # fmt: skip
 _KEPT: Final = (
-    "values", "groups", "asked", "n_words", "caption_digest", "sample", "unscored_because", "tokens",
+    "values", "groups", "asked", "n_words", "caption_digest", "sample", "unscored_because",
+    "tokens",
 )  # fmt: skip
 """What :meth:`CaptionRecord.kept` adds."""
 

@@ -1,1 +1,1 @@
-"""The subcommand ``agree``: the same captions judged by several judges."""
+"""Judges of the same captions compared: agreement, leniency, ranking of captioners, cost."""

@@ -1,80 +1,209 @@
-"""Who judged whose captions: runs sorted into judges and captioners."""
+"""Runs sorted into judges and captioners: who judged whose captions."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Final
 
-from lmms_eval_captions.analysis.agree.judged import (
-    NOT_OF_JUDGE,
-    Judge,
-    JudgedRun,
-    Panel,
-    fields_of,
-    judge_name,
-    served_by,
-)
-from lmms_eval_captions.analysis.agree.names import captioner_names, name_judges
-from lmms_eval_captions.analysis.verdicts.verdicts import TaskVerdicts
+from lmms_eval_captions.analysis.captioners import captioners_of, members_of
+from lmms_eval_captions.analysis.verdict_table import TaskTable, read_table
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.results_folder import (
+    RESULTS,
+    RunResults,
+    read_all_results,
+)
+from lmms_eval_captions.lmms_eval_tasks.signature import (
+    CAPTIONS,
+    DISTRIBUTION,
+    DOUBTS,
+    QUESTIONS,
+    SERVED,
+)
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path
+
+_NOT_OF_JUDGE: Final = frozenset(
+    {"unscored", "empty", "dropped", "limit", "offset", "runs", "scoring", "con",
+     CAPTIONS, DISTRIBUTION, DOUBTS, QUESTIONS, SERVED}
+)  # fmt: skip
+"""Fields of the signature that say what was judged, or what came of it, not who judged."""
+_WORDS: Final = re.compile(r"[^-_/ ]+")
+
+_Digests = dict[tuple[str, str, int], str]
+"""Task, video and copy to the caption's digest."""
 
 
-def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
-    """The judges of every benchmark that runs hold.
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """Verdicts of one judge on the captions of one captioner."""
 
-    Runs are of one captioner where most of the captions that both hold are equal; they are of one
-    judge where the fields of their signatures are equal that say who judged, and how.
+    name: str
+    """The folder as it is shown."""
+    runs: tuple[RunResults, ...]
+    """All of one model's folder, the newest last."""
+    tables: Mapping[str, TaskTable]
+    """By task."""
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the results."""
+        return self.runs[-1].path.parent
+
+    def digests(self) -> _Digests:
+        """Return what stands for each caption."""
+        found: _Digests = {}
+        for task, table in self.tables.items():
+            rows = table.captions()
+            keys = zip(rows["video"], rows["copy"], strict=True)
+            for (video, copy), digest in zip(keys, rows["caption_digest"], strict=True):
+                found[task, video, int(copy)] = digest
+        return found
+
+    def judge(self) -> str:
+        """Return the judge as signatures name it, several if tasks have different ones."""
+        return " + ".join(dict.fromkeys(_fields(table)["judge"] for table in self.tables.values()))
+
+    def served(self) -> set[str]:
+        """Return the names under which the judge answered."""
+        return {name for t in self.tables.values() if (name := _fields(t).get(SERVED, ""))}
+
+
+@dataclass(slots=True)
+class Judge:
+    """One judge with its runs over captioners."""
+
+    name: str
+    runs: dict[int, JudgedRun] = field(default_factory=dict)
+    """By the captioner's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """The judges of one benchmark."""
+
+    name: str
+    benchmark: Benchmark[Any, Any]
+    tasks: tuple[str, ...]
+    captioners: tuple[str, ...]
+    judges: tuple[Judge, ...]
+    """The reference first."""
+
+
+def runs_below(folders: Sequence[Path], chosen: set[str] | None) -> list[JudgedRun]:
+    """Return every run of every model below some folders, those of a model from the oldest on.
+
+    Args:
+        folders: As lmms-eval's ``--output_path``.
+        chosen: Tasks to look at; ``None`` for all.
+
+    Raises:
+        DataError: If one cannot be read, or there are no verdicts of these tasks.
     """
-    # Variants of a benchmark have its name, and judge another way.
+    # Several judges may have judged the captions of one model in one folder: all runs count.
+    names = [captioner.name for captioner in captioners_of(folders)]
+    models = [runs for folder in folders for runs in read_all_results(folder)]
+    found = []
+    for name, runs in zip(names, models, strict=True):
+        for run in runs:
+            stamp = run.path.name.removesuffix(RESULTS)
+            tables = {}
+            for task in run.tasks:
+                path = verdict_path(run.path.parent, stamp, task)
+                is_wanted = task in our_benchmarks() and (chosen is None or task in chosen)
+                if is_wanted and members_of(run, task) and (path.is_file() or run is runs[-1]):
+                    tables[task] = read_table(path, task)
+                    if tables[task].is_sampled:
+                        raise DataError(
+                            f"{path.name}: only a sample of the questions was judged, and this "
+                            "needs all: score the captions again without LMMS_CAPTIONS_PRECISION"
+                        )
+            if tables:
+                found.append(JudgedRun(name, (run,), tables))
+    if not found:
+        raise DataError(f"no verdicts of these tasks in {', '.join(map(str, folders))}")
+    return found
+
+
+def panels_of(runs: Sequence[JudgedRun], reference: str | None) -> list[Panel]:
+    """Return the judges of every benchmark.
+
+    Runs are of one captioner if most captions that both hold are equal. They are of one judge if
+    the fields of their signatures are equal that say who judged, and how.
+
+    Args:
+        runs: All that are looked at.
+        reference: The judge to compare with, by its name or a part that no other has; ``None`` for
+            the first.
+
+    Raises:
+        SettingsError: If the reference is not known.
+    """
+    panels = []
+    for name, benchmark in all_benchmarks().items():
+        own = []
+        for run in runs:
+            tables = {t: table for t, table in run.tables.items() if t in benchmark.tasks}
+            if tables:
+                own.append(replace(run, tables=tables))
+        if own:
+            panels.append(_panel(name, benchmark, own))
+    return panels if reference is None else _with_reference(panels, reference)
+
+
+def _panel(name: str, benchmark: Benchmark[Any, Any], runs: Sequence[JudgedRun]) -> Panel:
+    captioners = _captioners(runs)
+    judges = _judges(runs, captioners)
+    _name_judges(judges)
+    present = {task for run in runs for task in run.tables}
+    tasks = tuple(task for task in benchmark.tasks if task in present)
+    return Panel(name, benchmark, tasks, tuple(_captioner_names(runs, captioners)), tuple(judges))
+
+
+def _with_reference(panels: Sequence[Panel], reference: str) -> list[Panel]:
+    names = dict.fromkeys(judge.name for panel in panels for judge in panel.judges)
+    meant = [name for name in names if name == reference]
+    meant = meant or [name for name in names if reference in name]
+    if len(meant) != 1:
+        raise SettingsError(
+            f"--reference: expected one of {', '.join(names)}, got {reference!r:.80}"
+        )
     return [
-        _panel(name, benchmark, own)
-        for name, benchmark in all_benchmarks().items()
-        if (own := [part for run in runs if (part := run.of(benchmark)).tasks])
+        replace(panel, judges=tuple(sorted(panel.judges, key=lambda j: j.name != meant[0])))
+        for panel in panels
     ]
 
 
-def _panel(name: str, benchmark: Benchmark[Any, Any], own: Sequence[JudgedRun]) -> Panel:
-    captioners = _captioners(own)
-    judges = _judges(own, captioners)
-    name_judges(judges)
-    present = {task for run in own for task in run.tasks}
-    return Panel(
-        name,
-        benchmark,
-        tuple(task for task in benchmark.tasks if task in present),
-        tuple(captioner_names(own, captioners)),
-        tuple(judges),
-    )
-
-
 def _captioners(runs: Sequence[JudgedRun]) -> list[int]:
-    """The place of each run's captioner among them, in the order of the runs."""
-    captions: list[dict[tuple[str, str], str]] = []
+    """Return the place of each run's captioner among them."""
+    known: list[_Digests] = []
     places: list[int] = []
     for run in runs:
         own = run.digests()
-        place = next((i for i, other in enumerate(captions) if _are_same(own, other)), None)
-        if place is None:
-            place = len(captions)
-            captions.append({})
-        captions[place] = {**own, **captions[place]}
+        place = next((i for i, other in enumerate(known) if _are_same(own, other)), len(known))
+        if place == len(known):
+            known.append({})
+        known[place] = {**own, **known[place]}
         places.append(place)
     return places
 
 
-def _are_same(first: Mapping[tuple[str, str], str], second: Mapping[tuple[str, str], str]) -> bool:
-    """Whether most captions are equal that both hold."""
+def _are_same(first: _Digests, second: _Digests) -> bool:
     shared = [(first[key], second[key]) for key in first.keys() & second.keys()]
-    equal = sum(a == b != "" for a, b in shared)
-    return 2 * equal > sum(a != "" or b != "" for a, b in shared)
+    n_equal = sum(a == b != "" for a, b in shared)
+    return 2 * n_equal > sum(a != "" or b != "" for a, b in shared)
 
 
 def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]:
-    """The judges, each with one run at most over a captioner's captions.
+    """Return the judges, each with at most one run over a captioner's captions.
 
-    Of several runs in one folder of a model the newest counts; in different folders they are
-    judges of their own, whose agreement is that of a judge with itself.
+    Of several runs in one model's folder the newest counts; in different folders they are judges of
+    their own, whose agreement is that of a judge with itself.
     """
     judges: list[Judge] = []
     for run, captioner in zip(runs, captioners, strict=True):
@@ -83,29 +212,92 @@ def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]
             for judge in judges
             if all(_is_same_judge(run, other) for other in judge.runs.values())
         ]
-        older = next((j for j in alike if _is_beside(run, j.runs.get(captioner))), None)
+        older = next((j for j in alike if _is_in_folder(run, j.runs.get(captioner))), None)
         if older is not None:
-            older.runs[captioner] = run.after(older.runs[captioner])
+            before = older.runs[captioner]
+            older.runs[captioner] = replace(
+                run, runs=(*before.runs, *run.runs), tables={**before.tables, **run.tables}
+            )
             continue
-        same = [judge for judge in alike if captioner not in judge.runs]
-        # Of those that differ in the names under which the judge answered, the one with the same.
-        same.sort(key=lambda judge: served_by(next(iter(judge.runs.values()))) != served_by(run))
-        if not same:
-            same = [Judge(judge_name(run))]
-            judges.append(same[0])
-        same[0].runs[captioner] = run
+        free = [judge for judge in alike if captioner not in judge.runs]
+        # Prefer the one that answered under the same name.
+        free.sort(key=lambda judge: next(iter(judge.runs.values())).served() != run.served())
+        if not free:
+            free = [Judge(run.judge())]
+            judges.append(free[0])
+        free[0].runs[captioner] = run
     return judges
 
 
-def _is_beside(run: JudgedRun, other: JudgedRun | None) -> bool:
-    return other is not None and run.folder == other.folder and served_by(run) == served_by(other)
+def _is_in_folder(run: JudgedRun, other: JudgedRun | None) -> bool:
+    return other is not None and run.folder == other.folder and run.served() == other.served()
 
 
 def _is_same_judge(first: JudgedRun, second: JudgedRun) -> bool:
-    shared = first.tasks.keys() & second.tasks.keys()
-    equal = all(_is_equal(first.tasks[task], second.tasks[task]) for task in shared)
-    return equal and judge_name(first) == judge_name(second)
+    shared = first.tables.keys() & second.tables.keys()
+    sides = [[_fields(run.tables[t], _NOT_OF_JUDGE) for t in shared] for run in (first, second)]
+    return sides[0] == sides[1] and first.judge() == second.judge()
 
 
-def _is_equal(first: TaskVerdicts, second: TaskVerdicts) -> bool:
-    return fields_of(first, NOT_OF_JUDGE) == fields_of(second, NOT_OF_JUDGE)
+def _fields(table: TaskTable, left_out: frozenset[str] = frozenset()) -> dict[str, str]:
+    head = {"judge": str(table.head["judge"]), "protocol": str(table.head["protocol"])}
+    fields = {**head, **table.signature.fields}
+    return {name: value for name, value in fields.items() if name not in left_out}
+
+
+def _name_judges(judges: Sequence[Judge]) -> None:
+    """Tell judges of the same name apart, by the fields that differ, else by their folders."""
+    left_out = _NOT_OF_JUDGE - {SERVED, "runs"} | {"judge"}
+    for name in dict.fromkeys(judge.name for judge in judges):
+        alike = [judge for judge in judges if judge.name == name]
+        if len(alike) == 1:
+            continue
+        firsts = [next(iter(judge.runs.values())) for judge in alike]
+        details: list[dict[str, str]] = [{} for _ in alike]
+        for first, fields in zip(firsts, details, strict=True):
+            for table in first.tables.values():
+                fields.update(_fields(table, left_out))
+        keys = [
+            key
+            for key in dict.fromkeys(key for fields in details for key in fields)
+            if len({fields.get(key) for fields in details}) > 1
+        ]
+        words = [", ".join(f"{k} {of[k]}" for k in keys if k in of) for of in details]
+        for judge, first, text in zip(alike, firsts, words, strict=True):
+            shown = text if words.count(text) == 1 else first.name
+            judge.name = f"{name} ({shown or 'plain'})"
+
+
+def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[str]:
+    """Name the captioners: by their folders, their models, or what the folders have in common."""
+    owned: list[list[JudgedRun]] = [[] for _ in range(max(captioners) + 1)]
+    for run, place in zip(runs, captioners, strict=True):
+        owned[place].append(run)
+    ends = [{run.name.rpartition("/")[2] for run in own} for own in owned]
+    for names in (
+        [next(iter(of)) if len(of) == 1 else "" for of in ends],
+        [own[0].folder.name for own in owned],
+        [_common([run.name for run in own]) for own in owned],
+    ):
+        if len(set(names)) == len(names) and all(names):
+            return names
+    return [own[0].name for own in owned]
+
+
+def _common(names: Sequence[str]) -> str:
+    """Return the words that all names begin with, else those that they end with.
+
+    >>> _common(["qwen-by-gpt-4o", "qwen-by-gemma"]), _common(["gpt-4o_qwen_7b", "gemma_qwen_7b"])
+    ('qwen-by', 'qwen_7b')
+    """
+    words = [_WORDS.findall(name) for name in names]
+    n_first = _n_leading(words)
+    n_last = 0 if n_first else _n_leading([own[::-1] for own in words])
+    spans = [match.span() for match in _WORDS.finditer(names[0])]
+    shown = spans[:n_first] or spans[len(spans) - n_last :]
+    return names[0][shown[0][0] : shown[-1][1]] if shown else ""
+
+
+def _n_leading(words: Sequence[Sequence[str]]) -> int:
+    columns = zip(*words, strict=False)
+    return len(list(takewhile(lambda column: len(set(column)) == 1, columns)))

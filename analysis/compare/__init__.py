@@ -1,1 +1,1 @@
-"""The subcommand ``compare``: which captioner is better, by how much, and whether that is sure."""
+"""Captioners compared on the same questions: scores, differences, gates, paper tables."""

@@ -1,122 +1,203 @@
-"""Several captioners on each task and group that all of them have."""
+"""Captioners compared on each task and group that all of them have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from math import isnan
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from lmms_eval_captions.analysis.compare.flips import Flips, flips_of
-from lmms_eval_captions.analysis.compare.lead import Lead, lead_of
-from lmms_eval_captions.analysis.compare.lengths import Length, length_of
-from lmms_eval_captions.analysis.compare.moved import (
-    Moved,
-    moved_groups,
-    moved_videos,
-)
-from lmms_eval_captions.analysis.compare.rows import Row, rows_of, rows_of_tasks
-from lmms_eval_captions.analysis.verdicts.alignment import Aligned, Counts, align
-from lmms_eval_captions.analysis.verdicts.captioners import Captioner
-from lmms_eval_captions.analysis.verdicts.likeness import differences
-from lmms_eval_captions.analysis.verdicts.parts import Group
-from lmms_eval_captions.analysis.verdicts.shown import (
+import numpy as np
+
+from lmms_eval_captions.analysis.alignment import Counts, align
+from lmms_eval_captions.analysis.captioners import Captioner, common_names
+from lmms_eval_captions.analysis.likeness import differences
+from lmms_eval_captions.analysis.parts import (
+    VideoParts,
+    group_counts,
     groups_of,
-    sections_of,
+    parts_of,
     tasks_of_groups,
 )
-from lmms_eval_captions.analysis.verdicts.verdicts import Verdicts
-from lmms_eval_captions.analysis.verdicts.weighed_verdicts import (
-    is_weighed,
-    notes_of,
-    weighed_verdicts,
-)
+from lmms_eval_captions.analysis.verdict_table import Verdicts
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
+from lmms_eval_captions.metrics.intervals import Interval, intervals
+from lmms_eval_captions.metrics.paired import (
+    Difference,
+    moves_of,
+    paired_interval,
+    simultaneous,
+)
+from lmms_eval_captions.metrics.parts import influences_of_videos, values_of_runs
 
+if TYPE_CHECKING:
+    from lmms_eval_captions.metrics.parts import RatioParts
+
+Outcome = Literal["better", "worse", "tied", "unknown"]
+Pair = tuple[int, int]
+"""Places of two captioners; the difference is the second minus the first."""
+
+ALPHA: Final = 0.05
 TASKS: Final = "tasks"
 """Section in which each task of a group is one group of questions."""
-_MOST_GROUPS: Final = 40
+MAX_GROUPS: Final = 40
 """Groups of a section that are compared, the largest."""
+_N_MOVED: Final = 5
+"""Videos in each direction that are listed as moving the difference most."""
+
+
+class Cell(NamedTuple):
+    """What is compared: a metric over all questions of a task or group, or over some of them."""
+
+    name: str
+    metric: str
+    section: str = ALL[0]
+    group: str = ALL[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A captioner beside the first, question by question."""
+class Contrast:
+    """A captioner minus another, on the same questions."""
 
-    other: int
-    """Place of the captioner."""
-    flips: Flips | None
-    """``None`` where questions cannot be set side by side."""
-    videos: Sequence[Moved]
-    groups: Sequence[Moved]
+    difference: Difference
+    """With an interval and p-value of its own."""
+    p_value: float | None
+    """Adjusted for the family of tests, see :meth:`Comparer.contrasts`."""
+    interval: tuple[float, float] | None
+    """Simultaneous 95% interval: it excludes 0 exactly if ``p_value`` is below 0.05."""
+    outcome: Outcome
+    """Whether the second captioner is better; ``tied`` without a significant difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A cell of all captioners."""
+
+    cell: Cell
+    values: Sequence[Interval]
+    """One per captioner."""
+    contrasts: Mapping[Pair, Contrast]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A captioner's place by the headline."""
+
+    captioner: int
+    value: float
+    best: int
+    worst: int
+    """First and last rank that the significant differences leave open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """Questions by their verdicts on two captioners."""
+
+    n_gained: int
+    """Right for the second captioner and wrong for the first; of grades, higher."""
+    n_lost: int
+    n_same: int
+    is_graded: bool
+
+
+class Moved(NamedTuple):
+    """A video that moves the difference of two captioners."""
+
+    video: str
+    n_questions: int
+    first: float
+    """The headline of the first captioner on this video alone."""
+    other: float
+    effect: float
+    """By how much the video moves the difference; all videos together make up the difference."""
+
+
+class Length(NamedTuple):
+    """Captions of one captioner."""
+
+    n_captions: int
+    n_empty: int
+    words: float | None
+    """Mean per caption."""
+    tokens: float | None
+    """Mean T5 tokens, if the run counted them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A task or a group of all captioners, on the questions that all have a verdict on."""
+    """A task or group of all captioners, on the questions that all have a verdict on."""
 
     name: str
     benchmark: Benchmark[Any, Any]
+    judge: str
     counts: Counts
     overall: Sequence[Row]
-    """A row for each metric that can be computed."""
+    """A row per metric that can be computed."""
     sections: Mapping[str, Sequence[Row]]
-    """Section to the rows of its groups, of every metric; :data:`TASKS` for those of a group."""
-    n_left_out: Mapping[str, int]
-    """Section to its groups beyond those that are compared."""
-    pairs: Sequence[Pair]
-    lead: Lead | None
-    """Of three captioners or more."""
+    """Section to the rows of its groups."""
+    n_groups_left_out: int
+    ranking: Sequence[Ranked]
+    """Best first; empty if the headline has no value."""
+    flips: Mapping[int, Flips]
+    """Captioner to its verdicts next to the first captioner's."""
+    moved: Mapping[int, Sequence[Moved]]
     lengths: Sequence[Length]
-    judge: str
-    """Which judge it was, and in how many runs, of each captioner where they differ."""
     warnings: Sequence[str]
-    """What a reader must know before any number is used."""
+
+    def headline(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows of the benchmark's headline."""
+        return [row for row in rows if row.cell.metric == self.benchmark.headline]
 
 
 class NothingInCommonError(DataError):
-    """There is no question that all captioners have a verdict on."""
+    """No question has a verdict on all captioners."""
 
 
 @dataclass(slots=True)
 class Comparer:
-    """Reads and aligns each task and group of some captioners once.
+    """Reads, aligns and compares each task and group of some captioners once.
 
     Args:
-        captioners: At least two, the one that the others are compared with first.
+        captioners: At least two, the baseline first.
         across_judges: Whether they may have been judged in different ways.
-        read: What gives a captioner's verdicts on a task or a group.
     """
 
     captioners: Sequence[Captioner]
     across_judges: bool = False
-    read: Callable[[Captioner, str], Verdicts] = Captioner.verdicts_in_part
-    _aligned: dict[str, tuple[Aligned, list[str]]] = field(default_factory=dict)
+    _aligned: dict[str, tuple[list[Verdicts], Counts, list[str]]] = field(default_factory=dict)
+    _families: dict[int, dict[Cell, dict[Pair, Contrast]]] = field(default_factory=dict)
+    _parts: dict[Cell, VideoParts | None] = field(default_factory=dict)
 
-    def aligned(self, name: str) -> tuple[Aligned, list[str]]:
-        """The verdicts on what all captioners have, and what is to be said of them.
+    @property
+    def names(self) -> list[str]:
+        """Names of the captioners."""
+        return [captioner.name for captioner in self.captioners]
+
+    def aligned(self, name: str) -> tuple[list[Verdicts], Counts, list[str]]:
+        """Return the verdicts on what all captioners have, what was left out, and warnings.
 
         Raises:
             DataError: If the captioners were judged in different ways.
-            NothingInCommonError: If no question has a verdict for all.
+            NothingInCommonError: If no question has a verdict on all.
         """
         if name not in self._aligned:
-            several = [self.read(captioner, name) for captioner in self.captioners]
-            samples = list(notes_of(several, self._names()))
-            aligned = align(list(map(weighed_verdicts, several)) if samples else several)
-            if not aligned.counts.n_questions:
+            several = [captioner.verdicts(name) for captioner in self.captioners]
+            sides, counts = align(several)
+            if not counts.n_questions:
                 raise NothingInCommonError(
-                    f"{name}: there is no question that all of {', '.join(self._names())} have a "
-                    f"verdict on ({aligned.counts.words() or 'none was asked'})"
+                    f"{name}: there is no question that all of {', '.join(self.names)} have a "
+                    f"verdict on ({counts.left_out() or 'none was asked'})"
                 )
             warnings = [
-                *samples,
-                *self._warnings_of_judging(several),
-                *self._warnings_of_answers(name, aligned.counts),
-                *self._warnings_of_scores(name, several[0].benchmark.headline),
+                *self._of_samples(several),
+                *self._of_judging(several),
+                *self._of_answers(name, counts),
+                *self._of_scores(name, several[0].benchmark.headline),
             ]
-            self._aligned[name] = aligned, warnings
+            self._aligned[name] = sides, counts, warnings
         return self._aligned[name]
 
     def compare(self, name: str, section: str | None = None) -> Compared:
@@ -124,86 +205,179 @@ class Comparer:
 
         Args:
             name: One that all have.
-            section: Of the breakdown, ``None`` for the benchmark's first; one that the benchmark
-                has not is none.
+            section: Of the breakdown; ``None`` for the benchmark's first.
 
         Raises:
-            DataError: As :meth:`aligned`.
+            DataError: See :meth:`aligned`.
         """
-        aligned, warnings = self.aligned(name)
-        several, first = aligned.verdicts, aligned.verdicts[0]
-        metrics = list(first.benchmark.metrics)
-        groups = groups_of(first, section)
-        sections, n_left_out = _sections(several, groups)
-        pairs = [
-            Pair(
-                place,
-                flips_of(first, other),
-                moved_videos(first, other),
-                moved_groups(first, other, but=groups[0][0] if groups else None),
-            )
-            # Verdicts of samples are weighed, and of different questions.
-            if not is_weighed(first)
-            else Pair(place, None, (), ())
-            for place, other in enumerate(several[1:], start=1)
-        ]
-        lengths = [
-            length_of(verdicts, captioner.runs[name])
-            for verdicts, captioner in zip(several, self.captioners, strict=True)
-        ]
+        sides, counts, warnings = self.aligned(name)
+        first = sides[0]
+        found = self.contrasts(first.benchmark)
+        cells = list(self._cells(name, section))
+        if section is not None and not {c for c in cells if c.section == section} <= found.keys():
+            own = [cell for cell in cells if cell.section == section]
+            found = {**found, **self._corrected(first.benchmark, own)}
+        rows = self._rows([cell for cell in cells if cell in found], found)
+        sections = dict.fromkeys(row.cell.section for row in rows if row.cell.section != ALL[0])
+        n_groups = len(groups_of(first, section))
+        is_sampled = any(side.is_sampled for side in sides)
+        others = range(1, 1 if is_sampled else len(sides))
+        overall = [row for row in rows if row.cell.section == ALL[0]]
         return Compared(
-            name, first.benchmark, aligned.counts, rows_of(several, [None], metrics=metrics),
-            sections, n_left_out, pairs, lead_of(several), lengths,
-            _judge(several, self._names()), warnings,
-        )  # fmt: skip
+            name=name,
+            benchmark=first.benchmark,
+            judge=_judge(sides, self.names),
+            counts=counts,
+            overall=overall,
+            sections={s: [row for row in rows if row.cell.section == s] for s in sections},
+            n_groups_left_out=max(0, n_groups - MAX_GROUPS),
+            ranking=_ranking(overall, first.benchmark),
+            flips={i: f for i in others if (f := flips_of(first, sides[i])) is not None},
+            moved={i: self._moved(name, i) for i in others},
+            lengths=list(map(_length, sides)),
+            warnings=warnings,
+        )
 
-    def rows(self, name: str) -> list[Row]:
-        """The rows of a task or a group, overall and of the benchmark's first section.
+    def contrasts(self, benchmark: Benchmark[Any, Any]) -> dict[Cell, dict[Pair, Contrast]]:
+        """Return the differences of every two captioners in a benchmark, as one family of tests.
 
-        Args:
-            name: One that all have.
-
-        Raises:
-            DataError: As :meth:`aligned`.
+        The family of a metric holds all tasks and groups of the benchmark that the captioners have,
+        each with the groups of its first section, and all pairs of captioners. So a p-value does
+        not depend on which of them is shown.
         """
-        several = self.aligned(name)[0].verdicts
-        sections, _ = _sections(several, groups_of(several[0], None))
-        overall = rows_of(several, [None], metrics=list(several[0].benchmark.metrics))
-        return [*overall, *(row for rows in sections.values() for row in rows)]
+        if id(benchmark) not in self._families:
+            cells: list[Cell] = []
+            for name in common_names(self.captioners):
+                try:
+                    if self.captioners[0].verdicts(name).benchmark is benchmark:
+                        self.aligned(name)
+                        cells += self._cells(name)
+                except DataError:
+                    continue  # told where it is shown
+            self._families[id(benchmark)] = self._corrected(benchmark, cells)
+        return self._families[id(benchmark)]
 
-    def _warnings_of_judging(self, several: Sequence[Verdicts]) -> Iterator[str]:
-        """What is to be said of how the captioners were judged.
+    def _cells(self, name: str, section: str | None = None) -> Iterator[Cell]:
+        """Yield what is compared of a task or group: all questions, its tasks, and groups."""
+        first = self.aligned(name)[0][0]
+        groups = groups_of(first, section)[:MAX_GROUPS]
+        is_by_task = bool(tasks_of_groups(first, groups))
+        for metric in first.benchmark.metrics:
+            yield Cell(name, metric)
+        for metric in first.benchmark.metrics if len(first.tables) > 1 and not is_by_task else ():
+            yield from (Cell(name, metric, TASKS, table.task) for table in first.tables)
+        for metric in first.benchmark.metrics:
+            yield from (Cell(name, metric, *group) for group in groups)
 
-        Raises:
-            DataError: If that moves scores, and captioners across judges are not asked for.
-        """
-        for task in several[0].tasks:
-            of_task = [
-                next(other for other in verdicts.tasks if other.task == task.task)
-                for verdicts in several
-            ]
-            for name, values in differences(of_task).items():
-                told = zip(values, self._names(), strict=True)
-                words = (
-                    f"{task.task}: {name} is "
-                    f"{', '.join(f'{value} in {captioner}' for value, captioner in told)}"
+    def parts(self, cell: Cell) -> VideoParts | None:
+        """Return what each video adds to a cell for each captioner; ``None`` without a value."""
+        if cell not in self._parts:
+            sides = self.aligned(cell.name)[0]
+            group: tuple[str, str] | None = (cell.section, cell.group)
+            task = tasks_of_groups(sides[0], groups_of(sides[0], cell.section)).get(group or ALL)
+            if cell.section == TASKS:
+                task = cell.group
+            if task is not None or group == ALL:
+                group = None
+            if task is not None:
+                sides = [side.task(task) for side in sides]
+            found = parts_of(sides, cell.metric, group)
+            is_there = found is not None and all(side.any() for side in found.sides)
+            self._parts[cell] = found if is_there else None
+        return self._parts[cell]
+
+    def _corrected(
+        self, benchmark: Benchmark[Any, Any], cells: Sequence[Cell]
+    ) -> dict[Cell, dict[Pair, Contrast]]:
+        """Return the contrasts of cells, those of a metric corrected for one another."""
+        found: dict[Cell, dict[Pair, Contrast]] = {}
+        for name, metric in benchmark.metrics.items():
+            known = {c: p for c in cells if c.metric == name and (p := self.parts(c)) is not None}
+            videos = np.unique(np.concatenate([p.videos for p in known.values()])) if known else ()
+            tests: list[tuple[Cell, Pair, Difference]] = []
+            moves = []
+            for cell, parts in known.items():
+                places = np.searchsorted(videos, parts.videos)
+                for a, b in combinations(range(len(self.captioners)), 2):
+                    first, other = parts.sides[a], parts.sides[b]
+                    tests.append((cell, (a, b), difference_of(other, first, metric)))
+                    row = np.zeros(len(videos))
+                    row[places] = moves_of(other, first, scale=metric.scale)
+                    moves.append(row)
+            corrected = simultaneous([test for *_, test in tests], np.array(moves))
+            for (cell, pair, difference), p_value, ends in zip(tests, *corrected, strict=True):
+                outcome = _outcome(difference, p_value, metric)
+                contrast = Contrast(difference, p_value, _within(ends, metric), outcome)
+                found.setdefault(cell, {})[pair] = contrast
+        return found
+
+    def _rows(
+        self, cells: Sequence[Cell], found: Mapping[Cell, Mapping[Pair, Contrast]]
+    ) -> list[Row]:
+        """Return rows with the scores' intervals, those of a metric computed together."""
+        values: dict[Cell, list[Interval]] = {}
+        for metric in dict.fromkeys(cell.metric for cell in cells):
+            own = [cell for cell in cells if cell.metric == metric]
+            known = self.aligned(own[0].name)[0][0].benchmark.metrics[metric]
+            sides = [side for cell in own for side in self.parts(cell).sides]  # type: ignore[union-attr] # found
+            scored = iter(intervals(sides, scale=known.scale, bounds=known.bounds))
+            for cell in own:
+                values[cell] = [next(scored) for _ in self.captioners]
+        return [Row(cell, values[cell], found[cell]) for cell in cells]
+
+    def _moved(self, name: str, other: int) -> list[Moved]:
+        """Return the videos that move the headline most, the ones that move it up first."""
+        benchmark = self.aligned(name)[0][0].benchmark
+        metric = benchmark.metrics[benchmark.headline]
+        found = self.parts(Cell(name, benchmark.headline))
+        if found is None:
+            return []
+        has_part = np.any([found.sides[i].any(axis=(0, 2, 3, 4)) for i in (0, other)], axis=0)
+        sides = [found.sides[i][:, has_part] for i in (0, other)]
+        shares = [
+            influences_of_videos(side, scale=metric.scale).mean(axis=0)
+            + values_of_runs(side, scale=metric.scale).mean() / side.shape[1]
+            for side in sides
+        ]
+        own = [_own_values(side, metric.scale) for side in sides]
+        videos = found.videos[has_part]
+        rows = self.aligned(name)[0][0].rows()
+        asked = rows[rows["question_index"].notna() & (rows["run"] == 0)]["video"].value_counts()
+        moved = [
+            Moved(video, int(asked.get(video, 0)), float(a), float(b), float(effect))
+            for video, a, b, effect in zip(videos, *own, shares[1] - shares[0], strict=True)
+        ]
+        moved.sort(key=lambda one: (round(-one.effect, 9), one.video))
+        up = [one for one in moved[:_N_MOVED] if one.effect > _NOTHING]
+        return [*up, *(one for one in moved[-_N_MOVED:] if one.effect < -_NOTHING)]
+
+    def _of_samples(self, several: Sequence[Verdicts]) -> Iterator[str]:
+        for name, verdicts in zip(self.names, several, strict=True):
+            if verdicts.is_sampled:
+                asked = [table.asked() for table in verdicts.tables]
+                n_asked = sum(int((of["weight"].fillna(1.0) > 0).sum()) for of in asked)
+                yield (
+                    f"{name}: a sample of the questions was judged, {n_asked:,} of "
+                    f"{sum(map(len, asked)):,}; intervals are wider, single verdicts not compared"
                 )
+
+    def _of_judging(self, several: Sequence[Verdicts]) -> Iterator[str]:
+        for table in several[0].tables:
+            tables = [next(t for t in v.tables if t.task == table.task) for v in several]
+            for name, values in differences([t.signature for t in tables]).items():
+                sides = [f"{v} in {c}" for v, c in zip(values, self.names, strict=True)]
+                words = f"{table.task}: {name} is {', '.join(sides)}"
                 if not self.across_judges:
                     raise DataError(
-                        f"{words}: that moves scores, and the difference would not be the "
-                        "captions' alone. Judge all captions in one way (--model caption_file "
-                        "--model_args path=FOLDER judges those of a folder with sample logs), or "
-                        "compare them as they are with --across-judges. The same captions judged "
-                        "by several judges are compared by lmms-eval-captions agree"
+                        f"{words}: that affects scores. Judge all captions in the same way "
+                        "(--model caption_file --model_args path=FOLDER judges the captions of a "
+                        "folder with sample logs), or compare them as they are with "
+                        "--across-judges. lmms-eval-captions agree compares judges on the same "
+                        "captions"
                     )
                 yield f"{words}: the difference is not the captions' alone"
 
-    def _warnings_of_answers(self, name: str, counts: Counts) -> Iterator[str]:
-        """What is to be said of gold answers.
-
-        Raises:
-            DataError: If they differ, and captioners across judges are not asked for.
-        """
+    def _of_answers(self, name: str, counts: Counts) -> Iterator[str]:
         if not counts.n_other_answers:
             return
         words = (
@@ -212,70 +386,42 @@ class Comparer:
         )
         if not self.across_judges:
             raise DataError(
-                f"{words}: judge all captions with one and the same question file, or compare them "
-                "as they are with --across-judges"
+                f"{words}: judge all captions with the same question file, or compare them as they "
+                "are with --across-judges"
             )
         yield words
 
-    def _warnings_of_scores(self, name: str, headline: str) -> Iterator[str]:
-        """What is to be said of the captioners' own scores."""
+    def _of_scores(self, name: str, headline: str) -> Iterator[str]:
         for captioner in self.captioners:
-            results = captioner.runs[name].tasks[name]
+            results = captioner.results(name)
             if isnan(results.scores.get(headline, 0.0)):
                 yield (
                     f"{captioner.name}: the run gives no score for {name} (nan): too much is "
                     "unscored, and what is left may be the easier part"
                 )
-            for doubt in results.doubts:
-                yield f"{captioner.name}: {name}: {doubt}"
-
-    def _names(self) -> list[str]:
-        return [captioner.name for captioner in self.captioners]
+            yield from (f"{captioner.name}: {name}: {doubt}" for doubt in results.doubts)
 
 
-def _sections(
-    several: Sequence[Verdicts], groups: Sequence[Group]
-) -> tuple[dict[str, Sequence[Row]], dict[str, int]]:
-    """Section to the rows of its groups, and to its groups beyond those.
-
-    Args:
-        several: Of all captioners, aligned.
-        groups: Those of a section of the breakdown; none where it has none.
-    """
-    first = several[0]
-    metrics = list(first.benchmark.metrics)
-    sections: dict[str, Sequence[Row]] = {}
-    tasks = tasks_of_groups(first, groups)
-    if len(first.tasks) > 1 and not tasks:
-        sections[TASKS] = rows_of_tasks(several, metrics=metrics)
-    if not groups:
-        return sections, {}
-    shown, name = groups[:_MOST_GROUPS], groups[0][0]
-    sections[name] = (
-        rows_of_tasks(several, metrics=metrics, groups=tasks)
-        if tasks
-        else rows_of(several, shown, metrics=metrics)
-    )
-    return sections, {name: len(groups) - len(shown)}
+_NOTHING: Final = 1e-9
+"""A smaller difference of two numbers is rounding."""
 
 
 def compare_all(
-    comparer: Comparer, names: Sequence[str], section: str | None = None, *, is_asked: bool = False
+    comparer: Comparer, names: Sequence[str], section: str | None = None, *, is_wanted: bool = False
 ) -> tuple[list[Compared], list[str]]:
     """Compare captioners on tasks and groups.
 
     Args:
         comparer: The captioners.
         names: Those that all have.
-        section: Of the breakdown, ``None`` for each benchmark's first.
-        is_asked: Whether all of these must be compared; otherwise those are left out that have no
-            question in common, unless that are all.
+        section: Of the breakdown; ``None`` for each benchmark's first.
+        is_wanted: Whether the user named them: then one without a common question is an error.
 
     Returns:
-        What was compared, and what is to be said of the others.
+        What was compared, and why others were left out.
 
     Raises:
-        DataError: As :meth:`Comparer.aligned`.
+        DataError: See :meth:`Comparer.aligned`.
         SettingsError: If no benchmark has the section.
     """
     found: list[Compared] = []
@@ -285,26 +431,113 @@ def compare_all(
             found.append(comparer.compare(name, section))
         except NothingInCommonError as error:
             left_out.append(error)
-    if left_out and (is_asked or not found):
+    if left_out and (is_wanted or not found):
         raise left_out[0]
     if section is not None and not any(section in compared.sections for compared in found):
-        firsts = [comparer.aligned(compared.name)[0].verdicts[0] for compared in found]
-        there = dict.fromkeys(name for verdicts in firsts for name in sections_of(verdicts))
+        sides = [comparer.aligned(compared.name)[0][0] for compared in found]
+        known = dict.fromkeys(name for side in sides for name in group_counts(side))
         raise SettingsError(
-            f"--group: expected a section of the breakdown, any of {', '.join(there) or 'none'}, "
+            f"--group: expected a section of the breakdown, any of {', '.join(known) or 'none'}, "
             f"got {section!r:.80}"
         )
     return found, [str(error) for error in left_out]
 
 
+def difference_of(a: RatioParts, b: RatioParts, metric: Metric) -> Difference:
+    """Return a metric of one captioner minus that of another, within what is possible."""
+    found = paired_interval(a, b, scale=metric.scale)
+    ends = _within(None if found.low is None else (found.low, found.high or 0.0), metric)
+    return found if ends is None else replace(found, low=ends[0], high=ends[1])
+
+
+def _within(ends: tuple[float, float] | None, metric: Metric) -> tuple[float, float] | None:
+    return None if ends is None else (max(ends[0], -metric.span), min(ends[1], metric.span))
+
+
+def _outcome(difference: Difference, p_value: float | None, metric: Metric) -> Outcome:
+    if p_value is None or isnan(difference.difference):
+        return "unknown"
+    if p_value >= ALPHA:
+        return "tied"
+    return "better" if (difference.difference > 0) == metric.higher_is_better else "worse"
+
+
+def _ranking(overall: Sequence[Row], benchmark: Benchmark[Any, Any]) -> list[Ranked]:
+    row = next((row for row in overall if row.cell.metric == benchmark.headline), None)
+    if row is None or any(isnan(value.value) for value in row.values):
+        return []
+    sign = -1 if benchmark.metrics[benchmark.headline].higher_is_better else 1
+    places = sorted(range(len(row.values)), key=lambda place: sign * row.values[place].value)
+    n_better, n_worse = dict.fromkeys(places, 0), dict.fromkeys(places, 0)
+    for (a, b), contrast in row.contrasts.items():
+        if contrast.outcome in ("better", "worse"):
+            winner, loser = (b, a) if contrast.outcome == "better" else (a, b)
+            n_better[loser] += 1
+            n_worse[winner] += 1
+    return [
+        Ranked(i, row.values[i].value, 1 + n_better[i], len(places) - n_worse[i]) for i in places
+    ]
+
+
+def flips_of(first: Verdicts, other: Verdicts) -> Flips | None:
+    """Compare the verdicts of two captioners question by question.
+
+    A question is right if more than half of the judge runs with a verdict say so; a grade is the
+    mean over judge runs.
+
+    Returns:
+        ``None`` if questions cannot be matched, or it is not known which labels are right.
+    """
+    import pandas as pd
+
+    benchmark = first.benchmark
+    metric = benchmark.metrics[benchmark.headline]
+    if not benchmark.counts_ahead or not (benchmark.right or not metric.labels):
+        return None
+    grades = []
+    for verdicts in (first, other):
+        rows = verdicts.rows()
+        column = first.tables[0].head["values"][benchmark.headline]
+        rows = rows[rows["question_index"].notna()].explode(column)
+        values = rows[column]
+        if benchmark.right:
+            values = values.isin(benchmark.right).where(values.notna())
+        key = [rows[name] for name in ("task", "video", "copy", "question", "occurrence")]
+        key[3] = key[3].fillna("")
+        means = pd.to_numeric(values).groupby(key).mean()
+        grades.append((means > 0.5).where(means.notna()) if benchmark.right else means)
+    apart = (grades[1].astype(float) - grades[0].astype(float)).dropna()
+    n_gained, n_lost = int((apart > _NOTHING).sum()), int((apart < -_NOTHING).sum())
+    n_same = len(apart) - n_gained - n_lost
+    return Flips(n_gained, n_lost, n_same, is_graded=not benchmark.right)
+
+
+def _own_values(side: RatioParts, scale: float) -> Any:  # noqa: ANN401 - numpy's arrays
+    """Return the metric of each video alone, of the terms that it has a part in."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = (side[..., 0] / side[..., 1]).prod(axis=-1)
+        known = ~np.isnan(ratios)
+        return scale * np.where(known, ratios, 0).sum(axis=(0, 2)) / known.sum(axis=(0, 2))
+
+
+def _length(verdicts: Verdicts) -> Length:
+    captions = [table.captions() for table in verdicts.tables]
+    means = []
+    for name in ("n_words", "n_tokens"):
+        counts = [n for of in captions if name in of for n in of[name].dropna()]
+        means.append(float(np.mean(counts)) if counts else None)
+    n_empty = sum(int(of["is_empty"].sum()) for of in captions)
+    return Length(sum(map(len, captions)), n_empty, *means)
+
+
 def _judge(several: Sequence[Verdicts], names: Sequence[str]) -> str:
-    """Which judge it was, and in how many runs."""
-    told = []
+    """Name the judge and its runs, of each captioner if they differ."""
+    judges = []
     for verdicts in several:
-        records = [task.captions[0] for task in verdicts.tasks if task.captions]
-        judges = " + ".join(sorted({record.judge for record in records}))
-        runs = "+".join(sorted({str(record.runs) for record in records}))
-        told.append(f"{judges}, {runs} judge run{'' if runs == '1' else 's'}")
-    if len(set(told)) == 1:
-        return told[0]
-    return "; ".join(f"{name}: {words}" for name, words in zip(names, told, strict=True))
+        heads = [table.head for table in verdicts.tables]
+        runs = "+".join(sorted({str(head["runs"]) for head in heads}))
+        named = " + ".join(sorted({str(head["judge"]) for head in heads}))
+        judges.append(f"{named}, {runs} judge run{'' if runs == '1' else 's'}")
+    if len(set(judges)) == 1:
+        return judges[0]
+    return "; ".join(f"{name}: {judge}" for name, judge in zip(names, judges, strict=True))

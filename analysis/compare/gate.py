@@ -1,4 +1,4 @@
-"""Gates: whether a captioner may take the place of the first, by the interval of the difference."""
+"""Gates: whether a captioner may replace the first, by the interval of the difference."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from lmms_eval_captions.analysis.compare.comparison import Comparer
-from lmms_eval_captions.analysis.compare.rows import row_of
+from lmms_eval_captions.analysis.captioners import common_names
+from lmms_eval_captions.analysis.compare.comparison import Cell, Comparer
+from lmms_eval_captions.analysis.tables import interval_text
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
 
@@ -23,22 +24,22 @@ _GATE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A bound on the difference of a metric, the captioner's less the first one's."""
+    """A bound on the difference of a metric, a captioner minus the first."""
 
     text: str
     name: str
     """Task or group; empty for the first that is compared and has the metric."""
     metric: str
     is_lower: bool
-    """Whether the difference must be at least the bound; else at most."""
+    """Whether the difference must be at least the bound, else at most."""
     bound: float
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """The gate that a text is.
+        """Read a gate.
 
         Raises:
-            SettingsError: If it is none.
+            SettingsError: If the text is none.
 
         >>> Gate.parse("vdc_camera:vdc_acc >= -0.5").bound
         -0.5
@@ -58,29 +59,61 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a gate says of one captioner."""
+    """A gate's decision about one captioner."""
 
     gate: Gate
     name: str
     """Task or group that was looked at."""
-    other: int
-    """Place of the captioner."""
+    captioner: str
+    baseline: str
     difference: Difference
     decision: Decision
     n_videos: int | None
-    """Videos that would settle it, were the difference what it seems now; ``None`` where it is
-    settled or that cannot be told."""
-    left_out: str = ""
-    """What was not compared, such as captions that not all have, else empty."""
-    why: str = ""
-    """Why nothing can be decided whatever the interval, else empty."""
+    """Videos at which the decision would probably be made; ``None`` if made, or not known."""
+    left_out: str
+    """What was not compared."""
+    why: str
+    """Why nothing can be decided whatever the interval."""
+
+    def sentence(self) -> str:
+        """Describe the decision."""
+        found = self.difference
+        shown = interval_text(found.difference, found.low, found.high, sign="+")
+        words = (
+            f"{self.decision}: {self.gate.text} on {self.name}, {self.captioner} minus "
+            f"{self.baseline}: {shown}"
+        )
+        if self.left_out:
+            words = f"{words} (left out: {self.left_out})"
+        if self.why:
+            return f"{words}; these numbers decide nothing: {self.why}"
+        if self.decision != "INCONCLUSIVE":
+            return f"{words}."
+        if self.n_videos is None:
+            return f"{words}: {found.note or 'more videos would not settle it'}."
+        return (
+            f"{words}: the interval contains the bound. About {self.n_videos:,} videos like these "
+            f"(now {found.n_videos:,}) would settle it if the difference is as large as it seems."
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the decision as JSON."""
+        found = self.difference
+        return {
+            "gate": self.gate.text, "task": self.name, "captioner": self.captioner,
+            "baseline": self.baseline, "decision": self.decision, "difference": found.difference,
+            "low": found.low, "high": found.high, "n_videos": found.n_videos,
+            "n_videos_to_settle": self.n_videos, "left_out": self.left_out,
+            "words": self.sentence(),
+        }  # fmt: skip
 
 
 def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> list[Decided]:
-    """What gates say of each captioner but the first.
+    """Decide gates for each captioner except the first.
 
-    GO where the whole interval keeps the bound, NO-GO where all of it breaks the bound. Numbers
-    that must not be used decide nothing.
+    GO if the whole interval keeps the bound, NO-GO if all of it breaks the bound. The interval is
+    that of the one difference, as gates are stated beforehand. Numbers with
+    warnings decide nothing.
 
     Args:
         comparer: The captioners.
@@ -88,8 +121,8 @@ def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> l
         names: Tasks and groups that are compared.
 
     Raises:
-        SettingsError: If a gate's metric or task is not there.
-        DataError: As :meth:`Comparer.aligned`.
+        SettingsError: If a gate's metric or task is missing.
+        DataError: See :meth:`Comparer.aligned`.
     """
     return [
         decided
@@ -99,50 +132,54 @@ def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> l
 
 
 def exit_code(decided: Sequence[Decided]) -> int:
-    """1 where any gate is broken, else 3 where any is open, else 0."""
+    """Return 1 if any gate is broken, else 3 if any is open, else 0."""
     decisions = {one.decision for one in decided}
     worst: Decision = next((d for d in ("NO-GO", "INCONCLUSIVE") if d in decisions), "GO")
     return EXIT_CODES[worst]
 
 
 def _name(comparer: Comparer, gate: Gate, names: Sequence[str]) -> str:
-    """The task or group that a gate is about."""
-    common = [
-        n for n in comparer.captioners[0].runs if all(n in c.runs for c in comparer.captioners)
-    ]
+    """Return the task or group that a gate is about."""
+    common = common_names(comparer.captioners)
     if gate.name and gate.name not in common:
         raise SettingsError(
             f"--gate {gate.text!r:.80}: expected any of {', '.join(common)}, which all results "
             f"have, got {gate.name!r:.80}"
         )
-    asked = [gate.name] if gate.name else names
-    known = {name: comparer.aligned(name)[0].verdicts[0].benchmark.metrics for name in asked}
-    for name in asked:
-        if gate.metric in known[name]:
+    wanted = [gate.name] if gate.name else names
+    metrics = {name: comparer.aligned(name)[0][0].benchmark.metrics for name in wanted}
+    for name in wanted:
+        if gate.metric in metrics[name]:
             return name
-    metrics = dict.fromkeys(metric for of_name in known.values() for metric in of_name)
+    known = dict.fromkeys(metric for name in wanted for metric in metrics[name])
     raise SettingsError(
-        f"--gate {gate.text!r:.80}: expected any metric of {', '.join(metrics)}, got "
+        f"--gate {gate.text!r:.80}: expected any metric of {', '.join(known)}, got "
         f"{gate.metric!r:.80}"
     )
 
 
 def _decide(comparer: Comparer, gate: Gate, name: str) -> list[Decided]:
-    aligned, warnings = comparer.aligned(name)
-    row = row_of(aligned.verdicts, gate.metric)
-    if row is None:
+    sides, counts, warnings = comparer.aligned(name)
+    contrasts = comparer.contrasts(sides[0].benchmark).get(Cell(name, gate.metric))
+    if contrasts is None:
         raise SettingsError(
             f"--gate {gate.text!r:.80}: {gate.metric} cannot be computed of these results: see "
             "`lmms-eval-captions check`"
         )
     decided = []
-    for place, contrast in enumerate(row.contrasts, start=1):
+    for (first, other), contrast in contrasts.items():
+        if first:
+            continue
         found = contrast.difference
         decision: Decision = "INCONCLUSIVE" if warnings else _decision(gate, found)
         is_open = decision == "INCONCLUSIVE" and not warnings
-        n_videos = videos_to_settle(found, margin=gate.bound) if is_open else None
-        left_out, why = aligned.counts.words(), "; ".join(warnings)
-        decided.append(Decided(gate, name, place, found, decision, n_videos, left_out, why))
+        decided.append(
+            Decided(
+                gate, name, comparer.names[other], comparer.names[0], found, decision,
+                videos_to_settle(found, margin=gate.bound) if is_open else None,
+                counts.left_out(), "; ".join(warnings),
+            )
+        )  # fmt: skip
     return decided
 
 

@@ -1,397 +1,356 @@
-"""What ``compare`` prints: tables, and what they say in plain words."""
+"""What ``compare`` prints: an answer in a sentence, the ranking, and tables; or JSON and CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import isnan
-from typing import Final
+from dataclasses import asdict
+from typing import Any
 
-from lmms_eval_captions.analysis.compare.comparison import Compared, Pair
-from lmms_eval_captions.analysis.compare.flips import Flips
-from lmms_eval_captions.analysis.compare.gate import Decided
-from lmms_eval_captions.analysis.compare.lead import Lead
-from lmms_eval_captions.analysis.compare.moved import Moved
-from lmms_eval_captions.analysis.compare.rows import Contrast, Row
+from lmms_eval_captions.analysis.compare.comparison import Compared, Contrast, Row
+from lmms_eval_captions.analysis.compare.gate import Decided, exit_code
+from lmms_eval_captions.analysis.tables import (
+    NONE,
+    Part,
+    interval_text,
+    listed,
+    number,
+    p_text,
+    p_words,
+    shortened,
+    table,
+    with_interval,
+)
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
-from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table
-from lmms_eval_captions.metrics.intervals import Interval
-from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
+from lmms_eval_captions.metrics.paired import videos_to_settle
 
-_NONE: Final = "-"
-_MOST_NAME: Final = 34
-"""Characters of the name of a video or a group in a table."""
-_MOST_HEADING: Final = 13
-"""Characters of a captioner's name over a column of numbers."""
-_TIED: Final = "tied"
+_STAR = " *"
 
 
 def part_of(compared: Compared, names: Sequence[str]) -> Part:
-    """What is said of one task or group.
-
-    Args:
-        compared: It.
-        names: Of the captioners.
-    """
-    left_out = compared.counts.words()
+    """Return the report on one task or group."""
     counts = compared.counts
+    left_out = counts.left_out()
+    judge = "Measured without a judge" if compared.benchmark.measure else f"Judge: {compared.judge}"
     sentences = [
         *(f"WARNING: {warning}" for warning in compared.warnings),
-        *summaries(compared, names),
-        f"{_judged(compared)}. Compared on {counts.n_questions:,} questions about "
-        f"{counts.n_videos:,} videos that all have a verdict on"
-        f"{f'; left out: {left_out}' if left_out else ''}.",
+        *answer(compared, names),
+        f"{judge}. Compared on {counts.n_questions:,} questions about {counts.n_videos:,} videos "
+        f"that all have a verdict on{f'; left out: {left_out}' if left_out else ''}.",
     ]
     tables = [
-        *([_overall(compared, names)] if compared.overall else []),
-        *(
-            table
-            for section in compared.sections
-            for table in _section_tables(compared, section, names)
-        ),
-        *(table for pair in compared.pairs for table in _pair_tables(compared, pair, names)),
+        *_ranking(compared, names),
+        *_other_metrics(compared, names),
+        *(t for section in compared.sections for t in _section(compared, section, names)),
+        *_questions(compared, names),
+        *_videos(compared, names),
         _lengths(compared, names),
     ]
-    title = f"{compared.name}: {_listed(names[1:])} against {names[0]}"
-    return Part(title, sentences, tables, list(_remarks(compared, names)))
-
-
-def _judged(compared: Compared) -> str:
-    if compared.benchmark.measure is not None:
-        return "Measured without a judge"
-    return f"Judged by {compared.judge}"
-
-
-def summaries(compared: Compared, names: Sequence[str]) -> list[str]:
-    """Of three or more which is best; of each but the first whether it is better, and where."""
-    headline = compared.benchmark.headline
-    row = next((row for row in compared.overall if row.metric == headline), None)
-    if row is None:
-        return []
-    return [
-        *([] if compared.lead is None else [_best(compared, compared.lead, names)]),
-        *(
-            _summary(compared, names[0], names[place], place, contrast)
-            for place, contrast in enumerate(row.contrasts, start=1)
-        ),
-    ]
+    return Part(compared.name, sentences, tables, list(_notes(compared, names)))
 
 
 def overview(compared: Sequence[Compared], names: Sequence[str], left_out: Sequence[str]) -> Part:
-    """What all of it says, a sentence for each task or group and captioner."""
-    sentences = [sentence for one in compared for sentence in summaries(one, names)]
-    return Part(
-        f"{_listed(names[1:])} against {names[0]}",
-        [*sentences, *(f"Left out: {words}." for words in left_out)],
-    )
+    """Return the answers of all tasks and groups."""
+    sentences = [sentence for one in compared for sentence in answer(one, names)]
+    title = f"{listed(names[1:])} against {names[0]}"
+    return Part(title, [*sentences, *(f"Left out: {why}." for why in left_out)])
 
 
-def gate_part(decided: Sequence[Decided], names: Sequence[str]) -> Part:
-    """What the gates say."""
-    return Part("Gates", [gate_sentence(one, names) for one in decided])
-
-
-def gate_sentence(one: Decided, names: Sequence[str]) -> str:
-    """What a gate says of a captioner, and how many videos would settle it."""
-    found = one.difference
-    words = (
-        f"{one.decision}: {one.gate.text} on {one.name}, {names[one.other]} less {names[0]}: "
-        f"{_difference(found)}"
-    )
-    if one.left_out:
-        words = f"{words} (left out: {one.left_out})"
-    if one.why:
-        return f"{words}; these numbers decide nothing: {one.why}"
-    if one.decision != "INCONCLUSIVE":
-        return f"{words}."
-    if one.n_videos is None:
-        return f"{words}: {found.note or 'that cannot be settled by more videos'}."
-    return (
-        f"{words}: the interval holds the bound. About {one.n_videos:,} videos like these "
-        f"(now {found.n_videos:,}) would settle it, were the difference what it seems now."
-    )
-
-
-def _summary(compared: Compared, first: str, other: str, place: int, contrast: Contrast) -> str:
-    metric = compared.benchmark.metrics[compared.benchmark.headline]
-    found = contrast.difference
-    number = f"{_difference(found, metric)}{_p_words(contrast.p_value)}"
+def answer(compared: Compared, names: Sequence[str]) -> list[str]:
+    """Return which captioner is best, by how much, and whether that is significant."""
+    ranking, headline = compared.ranking, compared.headline(compared.overall)
+    if not ranking or not headline:
+        return []
+    row, metric = headline[0], compared.benchmark.metrics[compared.benchmark.headline]
+    leader = ranking[0].captioner
     what = f"on {compared.benchmark.headline} of {compared.name}"
-    where = _where(compared, place)
-    if contrast.outcome == _TIED:
-        n_videos = videos_to_settle(found)
-        needed = (
-            f" About {n_videos:,} videos like these (now {found.n_videos:,}) would tell a "
-            "difference of this size from none."
-            if n_videos is not None and n_videos > found.n_videos
-            else ""
+    if any(one.outcome == "unknown" for one in row.contrasts.values()):
+        notes = dict.fromkeys(one.difference.note for one in row.contrasts.values())
+        return [f"No comparison {what}: {'; '.join(filter(None, notes))}."]
+    ties = [one.captioner for one in ranking[1:] if not _is_ahead(row, leader, one.captioner)]
+    if not ties:
+        rest = "the others" if len(names) > 2 else names[ranking[1].captioner]
+        ahead = _ahead(row, leader, ranking[1].captioner, metric)
+        over = f" over {names[ranking[1].captioner]}" if len(names) > 2 else ""
+        return [f"{names[leader]} is significantly better than {rest} {what}: {ahead}{over}."]
+    ahead = _ahead(row, leader, ties[0], metric)
+    words = [
+        f"No significant winner {what}: {names[leader]} scores highest, {ahead} over "
+        f"{names[ties[0]]}."
+    ]
+    others = [one.captioner for one in ranking[1:] if one.captioner not in ties]
+    if others:
+        words.append(
+            f"{names[leader]} is significantly better than {listed([names[i] for i in others])}."
         )
-        return (
-            f"{other} and {first} are tied {what}: {number}; which is better cannot be told "
-            f"from these videos{where}.{needed}"
+    found = _contrast(row, leader, ties[0]).difference
+    n_videos = videos_to_settle(found)
+    if n_videos is not None and n_videos > found.n_videos:
+        words.append(
+            f"Telling {names[leader]} from {names[ties[0]]} would take about {n_videos:,} videos "
+            f"(you have {found.n_videos:,})."
         )
-    if contrast.outcome == "unknown":
-        return f"Nothing can be said of {other} and {first} {what}: {number}; {found.note}."
-    return f"{other} is {contrast.outcome} than {first} {what}: {number}{where}."
+    return [" ".join(words)]
 
 
-def _best(compared: Compared, lead: Lead, names: Sequence[str]) -> str:
-    """Which of the captioners is best; where that is not sure, which of the others may be."""
-    metric = compared.benchmark.metrics[compared.benchmark.headline]
-    what = f"on {compared.benchmark.headline} of {compared.name}"
-    first, n_all = names[lead.first], len(names)
-    unsure = [ahead for ahead in lead.over if not ahead.is_real]
-    nearest = (unsure or lead.over)[0]
-    number = f"{_difference(nearest.difference, metric)}{_p_words(nearest.p_value)}"
-    pairs = f"over all pairs of the {n_all}, as the leader is chosen by its number"
-    said = f"{first} less {names[nearest.other]} is {number} (Holm's {pairs})"
-    if not unsure:
-        return f"Best of the {n_all} is {first} {what}, ahead of each of the others: {said}."
-    others = _listed([names[ahead.other] for ahead in unsure])
-    return (
-        f"Which of the {n_all} is best {what} is not certain: {first} leads, and {others} may be "
-        f"as good: {said}."
-    )
+def document(
+    compared: Sequence[Compared],
+    left_out: Sequence[str],
+    decided: Sequence[Decided],
+    captioners: Sequence[tuple[str, str]],
+) -> dict[str, Any]:
+    """Return everything that was found as JSON.
+
+    Args:
+        compared: Tasks and groups.
+        left_out: Why others were left out.
+        decided: Gates.
+        captioners: Name and results file of each.
+    """
+    names = [name for name, _ in captioners]
+    return {
+        "baseline": names[0],
+        "captioners": [{"name": name, "results": path} for name, path in captioners],
+        "compared": [_document(one, names) for one in compared],
+        "left_out": list(left_out),
+        "gates": [one.document() for one in decided],
+        **({"exit_code": exit_code(decided)} if decided else {}),
+    }
 
 
-def _where(compared: Compared, place: int) -> str:
-    """In how many groups of the section shown a captioner is better, worse and tied."""
-    told = []
-    for section, rows in compared.sections.items():
-        outcomes = [
-            row.contrasts[place - 1].outcome
+def lines(compared: Compared, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield a line per captioner of each row: its value, and its difference to the first."""
+    for row in (*compared.overall, *(r for rows in compared.sections.values() for r in rows)):
+        cell = row.cell
+        metric = compared.benchmark.metrics[cell.metric]
+        for place, (name, value) in enumerate(zip(names, row.values, strict=True)):
+            line = {
+                "task": cell.name, "section": cell.section, "group": cell.group,
+                "metric": cell.metric, "higher_is_better": metric.higher_is_better,
+                "captioner": name, "value": value.value, "low": value.low, "high": value.high,
+                "n_videos": value.n_videos, "note": value.note,
+            }  # fmt: skip
+            found = _difference(row.contrasts[0, place]) if place else dict.fromkeys(_DIFFERENCE)
+            yield {**line, "baseline": names[0] if place else None, **found}
+
+
+_DIFFERENCE = (
+    "difference", "difference_low", "difference_high", "p", "simultaneous_low",
+    "simultaneous_high", "p_adjusted", "outcome", "difference_note",
+)  # fmt: skip
+
+
+def _difference(contrast: Contrast) -> dict[str, Any]:
+    found, ends = contrast.difference, contrast.interval or (None, None)
+    values = (
+        found.difference, found.low, found.high, found.p_value, *ends, contrast.p_value,
+        contrast.outcome, found.note,
+    )  # fmt: skip
+    return dict(zip(_DIFFERENCE, values, strict=True))
+
+
+def _document(one: Compared, names: Sequence[str]) -> dict[str, Any]:
+    rows = one.headline(one.overall)
+    return {
+        "task": one.name,
+        "benchmark": one.benchmark.name,
+        "headline": one.benchmark.headline,
+        "summary": answer(one, names),
+        "judge": one.judge,
+        "warnings": list(one.warnings),
+        "counts": asdict(one.counts),
+        "rows": list(lines(one, names)),
+        "ranking": [
+            {"captioner": names[r.captioner], "value": r.value, "best": r.best, "worst": r.worst}
+            for r in one.ranking
+        ],
+        "pairs": [
+            {"captioner": names[b], "baseline": names[a], **_difference(contrast)}
             for row in rows
-            if row.metric == compared.benchmark.headline
-        ]
-        numbers = [
-            f"{word} in {outcomes.count(word)}"
-            for word in ("better", "worse", "tied", "unknown")
-            if word in outcomes
-        ]
-        told.append(f"{', '.join(numbers)} of {len(outcomes)} {_plain(section)}")
-    return f"; {'; '.join(told)}" if told else ""
+            for (a, b), contrast in row.contrasts.items()
+        ],
+        "flips": {names[i]: asdict(flips) for i, flips in one.flips.items()},
+        "moved": {names[i]: [m._asdict() for m in moved] for i, moved in one.moved.items()},
+        "lengths": [
+            {"captioner": name, **length._asdict()}
+            for name, length in zip(names, one.lengths, strict=True)
+        ],
+    }
 
 
-def _overall(compared: Compared, names: Sequence[str]) -> Table:
-    """A row for each captioner under each metric."""
-    header = ["metric", "captioner", "value [95%]", "difference [95%]", "p", "result"]
-    rows = []
-    for row in compared.overall:
-        metric = compared.benchmark.metrics[row.metric]
-        for place, value in enumerate(row.values):
-            contrast = row.contrasts[place - 1] if place else None
+def _contrast(row: Row, a: int, b: int) -> Contrast:
+    return row.contrasts[min(a, b), max(a, b)]
+
+
+def _is_ahead(row: Row, leader: int, other: int) -> bool:
+    return _contrast(row, leader, other).outcome in ("better", "worse")
+
+
+def _ahead(row: Row, leader: int, other: int, metric: Metric) -> str:
+    """Format the leader minus another captioner, with the simultaneous interval."""
+    contrast = _contrast(row, leader, other)
+    sign = 1 if other < leader else -1
+    low, high = contrast.interval or (None, None)
+    if sign < 0 and low is not None and high is not None:
+        low, high = -high, -low
+    unit = " points" if metric.highest == 100 else ""
+    shown = interval_text(sign * contrast.difference.difference, low, high, sign="+")
+    value, _, ends = shown.partition(" ")
+    words = f"{value}{unit} {ends}".rstrip()
+    return f"{words} ({p_words(contrast.p_value)})" if contrast.p_value is not None else words
+
+
+def _simultaneous(contrast: Contrast) -> str:
+    low, high = contrast.interval or (None, None)
+    return interval_text(contrast.difference.difference, low, high, sign="+")
+
+
+def _ranking(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    headline = compared.benchmark.headline
+    for row in compared.headline(compared.overall):
+        order = [one.captioner for one in compared.ranking] or range(len(names))
+        ranks = {one.captioner: _rank(one.best, one.worst) for one in compared.ranking}
+        rows = []
+        for place in order:
+            contrast = row.contrasts[0, place] if place else None
             rows.append(
                 [
-                    _metric_name(row.metric, metric) if not place else "",
                     names[place],
-                    _value(value),
-                    _difference(contrast.difference) if contrast else "",
-                    _p(contrast.p_value) if contrast else "",
+                    with_interval(row.values[place]),
+                    ranks.get(place, NONE),
+                    _simultaneous(contrast) if contrast else "",
+                    p_text(contrast.p_value) if contrast else "",
                     contrast.outcome if contrast else "",
                 ]
             )
-    return Table(header, rows, n_left=2)
+        header = ["captioner", headline, "rank", f"minus {shortened(names[0], 20)}", "p", "result"]
+        yield "", table(header, rows)
 
 
-def _section_tables(compared: Compared, section: str, names: Sequence[str]) -> Iterator[Table]:
-    """The headline in each group, a table for each captioner but the first."""
-    headline = compared.benchmark.headline
-    rows = [row for row in compared.sections[section] if row.metric == headline]
-    n_left_out = compared.n_left_out.get(section, 0)
-    beyond = f"; the {len(rows)} largest, {n_left_out:,} more are not shown" if n_left_out else ""
-    for place in range(1, len(names)):
-        yield Table(
-            [
-                _plain(section),
-                "videos",
-                *_headings(names, place),
-                "difference [95%]",
-                "p (Holm)",
-                "result",
-            ],
-            [
+def _rank(best: int, worst: int) -> str:
+    return str(best) if best == worst else f"{best}-{worst}"
+
+
+def _other_metrics(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    others = [r for r in compared.overall if r.cell.metric != compared.benchmark.headline]
+    if not others:
+        return
+    rows = []
+    for row in others:
+        metric = compared.benchmark.metrics[row.cell.metric]
+        label = (
+            row.cell.metric if metric.higher_is_better else f"{row.cell.metric} (lower is better)"
+        )
+        for place, value in enumerate(row.values):
+            contrast = row.contrasts[0, place] if place else None
+            rows.append(
                 [
-                    _cut(row.group[1] if row.group else ""),
-                    f"{row.contrasts[place - 1].difference.n_videos:,}",
-                    _number(row.values[0].value),
-                    _number(row.values[place].value),
-                    _difference(row.contrasts[place - 1].difference),
-                    _p(row.contrasts[place - 1].p_value),
-                    row.contrasts[place - 1].outcome,
+                    label if not place else "",
+                    names[place],
+                    with_interval(value),
+                    _simultaneous(contrast) if contrast else "",
+                    p_text(contrast.p_value) if contrast else "",
+                    contrast.outcome if contrast else "",
                 ]
-                for row in rows
-            ],
-            title=f"{headline} by {_plain(section)}: {names[place]} less {names[0]}{beyond}",
-        )
+            )
+    header = ["metric", "captioner", "value", f"minus {shortened(names[0], 20)}", "p", "result"]
+    yield "Other metrics", table(header, rows)
 
 
-def _pair_tables(compared: Compared, pair: Pair, names: Sequence[str]) -> Iterator[Table]:
-    first, other = names[0], names[pair.other]
-    if pair.flips is not None:
-        yield _flips(pair.flips, first, other)
-    for moved, what in ((pair.videos, "video"), (pair.groups, "group of questions")):
+def _section(compared: Compared, section: str, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the headline in each group; a star marks a significant difference to the first."""
+    rows = compared.headline(compared.sections[section])
+    cells = []
+    for row in rows:
+        values = [number(value.value) for value in row.values]
+        for place in range(1, len(names)):
+            if row.contrasts[0, place].outcome in ("better", "worse"):
+                values[place] += _STAR
+        line = [shortened(row.cell.group), *values]
+        if len(names) == 2:
+            contrast = row.contrasts[0, 1]
+            line += [_simultaneous(contrast), p_text(contrast.p_value)]
+        n_videos = max(value.n_videos for value in row.values)
+        cells.append([*line, f"{n_videos:,}"])
+    of_two = ["difference", "p"] if len(names) == 2 else []
+    header = [_plain(section), *(shortened(name, 16) for name in names), *of_two, "videos"]
+    beyond = (
+        f", the {len(rows)} largest groups ({compared.n_groups_left_out:,} more)"
+        if compared.n_groups_left_out and section != "tasks"
+        else ""
+    )
+    yield f"{compared.benchmark.headline} by {_plain(section)}{beyond}", table(header, cells)
+
+
+def _questions(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    if not compared.flips:
+        return
+    is_graded = next(iter(compared.flips.values())).is_graded
+    what = "higher" if is_graded else "right"
+    rows = [
+        [names[i], f"{f.n_gained:,}", f"{f.n_lost:,}", f"{f.n_same:,}"]
+        for i, f in compared.flips.items()
+    ]
+    header = [
+        "captioner",
+        f"{what} here only",
+        f"{what} for {shortened(names[0], 20)} only",
+        "same",
+    ]
+    yield "Questions by their verdicts", table(header, rows)
+
+
+def _videos(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    for other, moved in compared.moved.items():
         if moved:
-            yield _moved(moved, what, first, other, compared.benchmark.headline)
+            rows = [
+                [
+                    shortened(one.video), f"{one.n_questions:,}", number(one.first),
+                    number(one.other), f"{one.effect:+.3f}",
+                ]
+                for one in moved
+            ]  # fmt: skip
+            short = [shortened(names[i], 16) for i in (0, other)]
+            header = ["video", "questions", *short, "effect on difference"]
+            yield f"Videos that differ most, {names[other]} minus {names[0]}", table(header, rows)
 
 
-def _flips(flips: Flips, first: str, other: str) -> Table:
-    n_all = flips.n_gained + flips.n_lost + flips.n_same
-    words = (
-        (f"higher for {other}", f"higher for {first}", "the same for both")
-        if flips.is_graded
-        else (
-            f"right for {other}, wrong for {first}",
-            f"right for {first}, wrong for {other}",
-            "right for both, or for neither",
-        )
-    )
-    numbers = (flips.n_gained, flips.n_lost, flips.n_same)
-    return Table(
-        ["verdicts", "questions", "share"],
+def _lengths(compared: Compared, names: Sequence[str]) -> tuple[str, Any]:
+    has_tokens = any(length.tokens is not None for length in compared.lengths)
+    rows = [
         [
-            [word, f"{n:,}", f"{n / n_all:.1%}" if n_all else _NONE]
-            for word, n in zip(words, numbers, strict=True)
-        ],
-        title=f"Verdicts that flip, {other} against {first}",
-    )
+            name, f"{length.n_captions:,}", f"{length.n_empty:,}", number(length.words, 1),
+            *([number(length.tokens, 1)] if has_tokens else []),
+        ]
+        for name, length in zip(names, compared.lengths, strict=True)
+    ]  # fmt: skip
+    tokens = ["T5 tokens"] if has_tokens else []
+    header = ["captioner", "captions", "empty", "words per caption", *tokens]
+    return "Caption length", table(header, rows)
 
 
-def _moved(rows: Sequence[Moved], what: str, first: str, other: str, headline: str) -> Table:
-    return Table(
-        [what, "questions", *_headings((first, other), 1), "moves the score by"],
-        [
-            [
-                _cut(row.name if what == "video" else f"{_plain(row.section)}: {row.name}"),
-                f"{row.n_questions:,}",
-                _number(row.first),
-                _number(row.other),
-                f"{row.effect:+.3f}",
-            ]
-            for row in rows
-        ],
-        title=f"Where {headline} moved most from {first} to {other}, by {what}",
-    )
-
-
-def _lengths(compared: Compared, names: Sequence[str]) -> Table:
-    return Table(
-        ["captions of", "captions", "without a word", "words on average", "T5 tokens on average"],
-        [
-            [
-                name,
-                f"{length.n_captions:,}",
-                f"{length.n_empty:,}",
-                _NONE if length.words is None else f"{length.words:.1f}",
-                _NONE if length.tokens is None else f"{length.tokens:.1f}",
-            ]
-            for name, length in zip(names, compared.lengths, strict=True)
-        ],
-        title="How long the captions are",
-    )
-
-
-def _remarks(compared: Compared, names: Sequence[str]) -> Iterator[str]:
-    n_others = len(compared.lengths) - 1
+def _notes(compared: Compared, names: Sequence[str]) -> Iterator[str]:
+    pairs = f", {len(names)} captioners" if len(names) > 2 else ""
     yield (
-        "[95%]: interval over videos; questions of a video count as one cluster, differences are "
-        "of the same questions."
+        f"Scores have 95% intervals over videos. Differences have simultaneous 95% intervals and "
+        f"adjusted p-values: one family per metric of all tasks of {compared.benchmark.name} and "
+        f"their groups{pairs}, whatever is shown."
     )
-    if n_others > 1:
-        yield (
-            f"p: by Holm's correction over the {n_others} captioners of a metric. Captioners are "
-            "compared with the first folder's; name another one first to compare with that."
-        )
-    for section, rows in compared.sections.items():
-        n_groups = len({row.group for row in rows})
-        over = f" x {n_others} captioners" if n_others > 1 else ""
-        yield (
-            f"p (Holm): corrected over the {n_groups} {_plain(section)}{over} of a metric; better, "
-            "worse and tied are by it. Of so many intervals, one may leave out 0 by chance."
-        )
-    yield "tied: the difference may be 0; it does not say that captioners are equally good."
-    if any(pair.videos or pair.groups for pair in compared.pairs):
-        yield (
-            "Videos and groups that moved most are picked for having moved: look at them, do not "
-            "quote them as found differences."
-        )
+    if compared.sections:
+        yield f"* differs significantly from {names[0]} (p < 0.05)."
+    yield "tied: no significant difference, which does not mean that captioners are equally good."
     notes = dict.fromkeys(
-        f"{_row_name(row)}{f', {names[place]}' if n_others > 1 else ''}: {note}"
+        f"{row.cell.group if row.cell.section != 'overall' else row.cell.metric}: {note}"
         for rows in (compared.overall, *compared.sections.values())
-        for row in rows
-        if row.metric == compared.benchmark.headline
-        for place, note in enumerate((c.difference.note for c in row.contrasts), start=1)
+        for row in compared.headline(rows)
+        for note in (c.difference.note for (a, _), c in row.contrasts.items() if not a)
         if note
     )
     yield from notes
-    missing = [name for name in compared.benchmark.metrics
-               if name not in {row.metric for row in compared.overall}]  # fmt: skip
+    shown = {row.cell.metric for row in compared.overall}
+    missing = [name for name in compared.benchmark.metrics if name not in shown]
     if missing:
         yield f"{', '.join(missing)}: cannot be computed for all captioners."
-    yield from dict.fromkeys(
-        f"T5 tokens: {length.tokens_reason}." for length in compared.lengths if length.tokens_reason
-    )
-
-
-def _row_name(row: Row) -> str:
-    return row.metric if row.group is None else f"{row.group[1]}"
-
-
-def _metric_name(name: str, metric: Metric) -> str:
-    return name if metric.higher_is_better else f"{name} (lower is better)"
-
-
-def _value(found: Interval) -> str:
-    if found.low is None or found.high is None:
-        return _number(found.value)
-    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
-
-
-def _difference(found: Difference, metric: Metric | None = None) -> str:
-    """A difference with its interval, and of a percentage its unit."""
-    if isnan(found.difference):
-        return _NONE
-    unit = " points" if metric is not None and metric.highest == 100 else ""
-    ends = "" if found.low is None else f" [{found.low:+.2f}, {found.high:+.2f}]"
-    return f"{found.difference:+.2f}{unit}{ends}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return _NONE
-    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def _p_words(value: float | None) -> str:
-    if value is None:
-        return ""
-    text = _p(value)
-    return f", p {text}" if text[0] == "<" else f", p = {text}"
-
-
-def _number(value: float) -> str:
-    return _NONE if isnan(value) else f"{value:.2f}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    >>> _listed(["a"]), _listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _plain(section: str) -> str:
     return section.replace("_", " ")
-
-
-def _headings(names: Sequence[str], place: int) -> list[str]:
-    """The first and another captioner as narrow headings."""
-    short = [_cut(name, _MOST_HEADING) for name in (names[0], names[place])]
-    return short if short[0] != short[1] else ["first", "other"]
-
-
-def _cut(name: str, most: int = _MOST_NAME) -> str:
-    if len(name) <= most:
-        return name
-    half = (most - 3) // 2
-    return f"{name[:half]}...{name[-half:]}"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lmms_eval_captions.analysis.compare.comparison import Comparer
-from lmms_eval_captions.analysis.compare.rows import Contrast, Row
+from lmms_eval_captions.analysis.old_compare.comparison import Comparer
+from lmms_eval_captions.analysis.old_compare.rows import Contrast, Row
 from lmms_eval_captions.analysis.report.shape import Section
 from lmms_eval_captions.analysis.report.sources import View
 from lmms_eval_captions.analysis.report.tables import NOTHING, Cell, Column, Table

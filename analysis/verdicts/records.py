@@ -54,7 +54,9 @@ def _record(table: TaskTable, rows: Any) -> CaptionRecord:  # noqa: ANN401
         asked=texts if texts and not any(_plain(t) is None for t in texts) else (),
         n_words=None if _plain(first["n_words"]) is None else int(first["n_words"]),
         caption_digest=first["caption_digest"], sample=sample,
-        fields={k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in fields.items()},
+        fields={
+            k: int(v) if isinstance(v, float) and v.is_integer() else v for k, v in fields.items()
+        },
     )  # fmt: skip
 
 

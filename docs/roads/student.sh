@@ -50,7 +50,7 @@ tail -n 1 gate.txt
 # --8<-- [end:gate]
 
 # --8<-- [start:paper]
-lmms-eval-captions compare results/* --paper --format latex
+lmms-eval-captions compare results/* --paper --force --format latex
 # --8<-- [end:paper]
 
 # --8<-- [start:check]

@@ -11,6 +11,7 @@ _METRICS: Final = (("capf1", "F1"), ("capp", "P"), ("capr", "R"))
 
 PAPER_TABLE: Final = PaperTable(
     source="CapQuiz, Table 3",
+    published_judge="gpt-4.1-2025-04-14",
     names=("capquiz", "capquiz_detailed"),
     columns=[
         Column(heading="Overall", metrics=_METRICS),

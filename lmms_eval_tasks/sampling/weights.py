@@ -105,7 +105,16 @@ def weighed(
     if not always and not any(record.sample for record in records):
         return benchmark, records
     metrics = {
-        name: _weighed_metric(name, metric, records) for name, metric in benchmark.metrics.items()
+        name: weighed_metric(
+            metric,
+            (
+                question
+                for record in records
+                for values in record.values.get(name, ())
+                for question in _questions(metric, values)
+            ),
+        )
+        for name, metric in benchmark.metrics.items()
     }
     made = [_weighed_record(benchmark, record) for record in records]
     return replace(benchmark, metrics=metrics), made
@@ -168,15 +177,15 @@ def _of_verdicts(metric: Metric) -> Callable[[Videos], list[Parts]]:
     return lambda videos: [parts[:1] for parts in ratios(videos, [_NOBODY] * len(videos))]
 
 
-def _weighed_metric(name: str, metric: Metric, records: Sequence[CaptionRecord]) -> Metric:
+def weighed_metric(metric: Metric, some: Iterable[Sequence[object]]) -> Metric:
+    """Return the metric that reads weighed values.
+
+    Args:
+        metric: The metric of plain values.
+        some: What it reads of single questions, see :func:`is_mean`.
+    """
     if metric.ratios is None:
         return replace(metric, unavailable=lambda _records: _NO_RATIO, n_values=1, labels=())
-    some = (
-        question
-        for record in records
-        for values in record.values.get(name, ())
-        for question in _questions(metric, values)
-    )
     ratios = partial(_ratios, metric, is_mean(metric, some))
     return replace(
         metric, ratios=ratios, score=partial(_score, ratios, metric.scale), n_values=1, labels=()
@@ -242,15 +251,16 @@ def _are_above_0(sums: Sequence[tuple[float, float]]) -> bool:
 def _weighed_record(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> CaptionRecord:
     sample = Sample.of(record)
     values = {
-        name: [_weighed_run(benchmark.metrics[name], name, run, sample) for run in runs]
+        name: [weighed_run(benchmark.metrics[name], name, run, sample) for run in runs]
         for name, runs in record.values.items()
     }
     return replace(record, values=values, sample={})
 
 
-def _weighed_run(
+def weighed_run(
     metric: Metric, name: str, values: Sequence[object], sample: Sample | None
 ) -> list[Weighed]:
+    """Return what each question of a caption adds to a metric in one judge run."""
     if metric.ratios is None:
         return []
     pairs = contributions(metric, values)

@@ -9,6 +9,7 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 PAPER_TABLE: Final = PaperTable(
     source="AuroraCap, Table 7",
+    published_judge="Llama-3.1-8B-Instruct",
     names=("vdc_score", *(f"vdc_{aspect}" for aspect in ASPECTS)),
     columns=[
         Column(

@@ -11,6 +11,7 @@ _METRICS: Final = (("acc", "Acc"), ("pre", "Pre"), ("cov", "Cov"), ("con", "Con"
 
 PAPER_TABLE: Final = PaperTable(
     source="VidCapBench, Table 3",
+    published_judge="gpt-4o-2024-08-06",
     names=("vidcapbench_ae", "vidcapbench", "vidcapbench_he"),
     columns=[
         Column(heading="Overall", metrics=_METRICS, is_joined=True, has_deviation=True),

@@ -16,6 +16,9 @@ from typing import Any, Final
 
 import pytest
 
+from lmms_eval_captions.analysis.t2v_verify.rating import (
+    read_ratings as read_video_ratings,
+)
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import read_choice
 from lmms_eval_captions.judges.protocols.gveval import GVeval
@@ -23,9 +26,6 @@ from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
 from lmms_eval_captions.judges.protocols.video_rating import read_ratings
-from lmms_eval_captions.analysis.t2v_verify.rating import (
-    read_ratings as read_video_ratings,
-)
 
 Row = dict[str, Any]
 MENU: Final = (

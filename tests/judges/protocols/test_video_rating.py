@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SHARED, EngineFactory, ServerFactory
+from lmms_eval_captions.analysis.t2v_verify.rating import (
+    read_ratings as read_video_ratings,
+)
 from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
@@ -19,9 +22,6 @@ from lmms_eval_captions.judges.protocols.video_rating import (
     ShownVideo,
     judge_video,
     read_ratings,
-)
-from lmms_eval_captions.analysis.t2v_verify.rating import (
-    read_ratings as read_video_ratings,
 )
 
 CONFIG = JudgeConfig(model="judge", frames=3)

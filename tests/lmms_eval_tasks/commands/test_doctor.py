@@ -10,6 +10,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.failures import Role
@@ -17,7 +18,6 @@ from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings, variables_of
 from lmms_eval_captions.lmms_eval_tasks import dependencies
 from lmms_eval_captions.lmms_eval_tasks.commands import doctor_judges
-from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
 from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import Finding
 from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force

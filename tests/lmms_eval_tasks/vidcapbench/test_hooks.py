@@ -14,10 +14,10 @@ from datasets import Dataset
 
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.settings import VIDCAPBENCH_FORMATS
-from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
 from vidcapbench_files import CATEGORIES, write_files

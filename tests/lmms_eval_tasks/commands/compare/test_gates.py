@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.analysis.compare.gate import Gate
+from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
 from planted_pairs import TASKS, drawn, plant
 

@@ -13,9 +13,9 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer
+from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN

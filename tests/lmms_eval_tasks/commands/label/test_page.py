@@ -12,15 +12,15 @@ import pytest
 from playwright.sync_api import Page as BrowserPage
 
 from label_runs import judged_run, page_of, reload_saved, write_page
-from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.analysis.label.label_file import read_labels
 from lmms_eval_captions.analysis.label.page import render
 from lmms_eval_captions.analysis.label.page_data import PageOptions
 from lmms_eval_captions.analysis.label.verdict_page import verdict_page
-from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchmark_of_task
 from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
+from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, benchmark_of_task
 
 HOSTILE = "</script><script>document.title='taken'</script><!-- \"' \u202e\u05d0 & \u2028 \ud83d"
 CAPTIONS = ("A red circle moves to the right.", HOSTILE, "", "A blue square. " * 7000)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from conftest import ServerFactory
-from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.analysis.meta_eval.meta_eval import meta_eval_msvd
 from lmms_eval_captions.analysis.meta_eval.report import Agreement
+from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
 
 _TABLE_4 = {

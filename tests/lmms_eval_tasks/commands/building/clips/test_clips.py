@@ -11,8 +11,8 @@ import av
 import numpy as np
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.commands.building.clips.isolated import Isolated
 from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.lmms_eval_tasks.commands.building.clips.isolated import Isolated
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
 from lmms_eval_captions.model_wrappers.video.frame_pictures import picture
 from lmms_eval_captions.model_wrappers.video.timed_frames import TimedFrames

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import isnan
 
-from lmms_eval_captions.analysis.compare.rows import ALPHA, difference_of
+from lmms_eval_captions.analysis.old_compare.rows import ALPHA, difference_of
 from lmms_eval_captions.analysis.verdicts.parts import parts_of
 from lmms_eval_captions.analysis.verdicts.verdicts import Verdicts
 from lmms_eval_captions.metrics.paired import Difference, holm

@@ -1,0 +1,279 @@
+"""What ``agree`` prints: a sentence per judge, then tables; or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
+from typing import Any
+
+from lmms_eval_captions.analysis.agree.agreement import Document, is_significant, units_of
+from lmms_eval_captions.analysis.tables import (
+    NONE,
+    Part,
+    interval_text,
+    number,
+    p_text,
+    plural,
+    table,
+    with_interval,
+)
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
+
+_COEFFICIENTS = ("kappa", "ac1", "alpha", "correlation")
+
+
+def parts_of(found: Document) -> list[Part]:
+    """Return the report on one benchmark."""
+    title = f"{found['benchmark']}: {', '.join(found['tasks'])}"
+    sentences = [
+        *conclusions(found),
+        f"Captions of {', '.join(found['captioners'])}. Intervals are 95%, over videos.",
+    ]
+    notes = ["Calls and dollars are those of whole runs; the price pays for every reply."]
+    overall = Part(title, sentences, [("", _judges(found)), *_agreements(found)], notes)
+    return [overall, *map(_pair, found["pairs"])]
+
+
+def conclusions(found: Document) -> list[str]:
+    """Return a sentence per judge."""
+    pairs = {pair["other"]: pair for pair in found["pairs"]}
+    judges = {judge["name"]: judge for judge in found["judges"]}
+    reference = found["judges"][0]["name"]
+    lines = []
+    for name, judge in judges.items():
+        words: list[str] = []
+        if name == reference:
+            words += ["the reference"] if pairs else []
+        elif name in pairs:
+            words += _of_pair(pairs[name])
+            words += _of_prices(judge["price"], judges[reference]["price"])
+        else:
+            words.append("judged no caption that the reference judged")
+        if judge["own_runs"]:
+            own = judge["own_runs"][0]
+            words.append(
+                f"the same in all {judge['n_runs']} of its runs for {_percent(own['same'])} of the "
+                f"questions (alpha {with_interval(own['alpha'])})"
+            )
+        lines.append(f"{name}: {'; '.join(words) or 'nothing to compare'}")
+    return lines
+
+
+def lines(found: Document) -> Iterator[dict[str, Any]]:
+    """Yield a line per number."""
+    section, group = ALL
+    base = {"benchmark": found["benchmark"], "section": section, "group": group}
+    for judge in found["judges"]:
+        for quantity in ("usd", "usd_per_1000_verdicts"):
+            value = judge["price"][quantity]
+            yield {**base, "judge": judge["name"], "quantity": quantity, "value": value}
+    for of in units_of(found):
+        who = {
+            **base, "reference": of["of"][0], "judge": of["of"][1], "metric": of["measure"],
+            "n": of["n_units"],
+        }  # fmt: skip
+        yield {**who, "quantity": "same", "value": of["same"]}
+        for quantity in _COEFFICIENTS:
+            if of[quantity] is not None:
+                yield {**who, "quantity": quantity, **_ends(of[quantity])}
+    for pair in found["pairs"]:
+        who = {**base, "reference": pair["reference"], "judge": pair["other"]}
+        for row in pair["leniency"]:
+            yield from _leniency_lines(who, row)
+        slope, ranking = pair["slope"], pair["ranking"]
+        if slope is not None:
+            ends = {"value": slope["slope"], "low": slope["low"], "high": slope["high"]}
+            yield {**who, "metric": found["headline"], "quantity": "points_per_100_words", **ends}
+        if ranking is not None:
+            n, metric = len(ranking["reference"]), ranking["metric"]
+            yield {**who, "metric": metric, "quantity": "tau_b", "value": ranking["tau_b"], "n": n}
+
+
+def _leniency_lines(who: Mapping[str, Any], row: Document) -> Iterator[dict[str, Any]]:
+    line = {**who, **{name: row[name] for name in ("section", "group", "metric")}}
+    line["n"] = row["n_units"]
+    yield {**line, "quantity": "reference", "value": row["reference"]}
+    yield {**line, "quantity": "judge", "value": row["other"]}
+    p_values = {"p": row["difference"].p_value, "p_holm": row["p_holm"]}
+    yield {**line, "quantity": "difference", **_ends(row["difference"]), **p_values}
+    if row["agreement"] is not None:
+        yield {**line, "quantity": "agreement", **_ends(row["agreement"])}
+
+
+def _ends(found: Any) -> dict[str, Any]:  # noqa: ANN401 - an interval or a difference
+    value = found.difference if hasattr(found, "difference") else found.value
+    return {"value": value, "low": found.low, "high": found.high, "note": found.note}
+
+
+def _of_pair(pair: Document) -> Iterator[str]:
+    if not pair["n_captions"]:
+        yield f"no caption that {pair['reference']} judged, too, is the same word for word"
+        return
+    for of in pair["agreements"][:1]:
+        name = "alpha" if of["kappa"] is None else "kappa"
+        ac1 = "" if of["ac1"] is None else f", AC1 {of['ac1'].value:.2f}"
+        shown = f"{name} {with_interval(of[name])}{ac1}"
+        yield f"{_percent(of['same'])} the same verdicts as {pair['reference']} ({shown})"
+    for row in pair["leniency"][:1]:
+        found = row["difference"]
+        shown = f"{row['metric']} {with_interval(found, sign='+')}"
+        if found.low is None:
+            yield f"as strict ({shown})" if found.p_value == 1.0 else f"{shown}, {found.note}"
+        elif found.low <= 0 <= found.high:
+            yield f"not significantly stricter or more lenient ({shown})"
+        else:
+            yield f"{'more lenient' if found.difference > 0 else 'stricter'} ({shown})"
+    if pair["ranking"] is not None:
+        yield _of_ranking(pair["ranking"])
+
+
+def _of_ranking(ranking: Document) -> str:
+    n, swaps = len(ranking["reference"]), ranking["swaps"]
+    if not swaps:
+        ties = "" if ranking["tau_b"] == 1 else ", except for ties"
+        return f"ranks the {n} captioners the same{ties}"
+    first, second = swaps[0]["captioners"]
+    n_significant = sum(map(is_significant, swaps))
+    return (
+        f"orders {len(swaps)} of {plural(n * (n - 1) // 2, 'pair')} of captioners the other way "
+        f"round, such as {first} and {second} ({n_significant} significantly; tau-b "
+        f"{ranking['tau_b']:.2f})"
+    )
+
+
+def _of_prices(price: Document, reference: Document) -> Iterator[str]:
+    own, other = (of["usd_per_1000_verdicts"] for of in (price, reference))
+    if own is None or other is None:
+        yield "relative price unknown"
+    elif own == 0 or other == 0:
+        yield f"${own:.2f} for 1,000 verdicts, the reference ${other:.2f}"
+    else:
+        yield f"{own / other:.2g} of the price"
+
+
+def _judges(found: Document) -> Any:  # noqa: ANN401 - of pandas
+    rows = [
+        [
+            judge["name"], f"{judge['n_captions']:,}", str(judge["n_runs"]),
+            f"{judge['price']['n_calls']:,}", f"{judge['price']['n_unpaid']:,}",
+            _dollars(judge["price"]["usd"]), _dollars(judge["price"]["usd_per_1000_verdicts"]),
+        ]
+        for judge in found["judges"]
+    ]  # fmt: skip
+    header = ["judge", "captions", "runs", "calls", "from cache", "USD", "USD per 1,000 verdicts"]
+    return table(header, rows)
+
+
+def _agreements(found: Document) -> Iterator[tuple[str, Any]]:
+    for is_label in (True, False):
+        chosen = [of for of in units_of(found) if (of["ac1"] is not None) == is_label]
+        names = ("kappa", "ac1", "alpha") if is_label else ("alpha", "correlation")
+        rows = [
+            [
+                " / ".join(filter(None, of["of"])),
+                *([] if is_label else [of["measure"]]),
+                f"{of['n_units']:,}",
+                *([_percent(of["same"])] if is_label else []),
+                *(with_interval(of[name]) for name in names),
+            ]
+            for of in chosen
+        ]
+        header = (
+            ["verdicts", "n", "same", "Cohen's kappa", "Gwet's AC1", "Krippendorff's alpha"]
+            if is_label
+            else ["numbers", "metric", "n", "Krippendorff's alpha", "Pearson's r"]
+        )
+        if rows:
+            yield "Agreement", table(header, rows)
+
+
+def _pair(pair: Document) -> Part:
+    tables = list(_leniency(pair))
+    if pair["confusion"] is not None:
+        labels, counts = pair["confusion"]["labels"], pair["confusion"]["counts"]
+        rows = [[name, *(f"{n:,}" for n in row)] for name, row in zip(labels, counts, strict=True)]
+        title = f"Verdicts of {pair['reference']} (rows) and {pair['other']} (columns)"
+        tables.append((title, table(["", *labels], rows)))
+    if pair["ranking"] is not None:
+        ranking = pair["ranking"]
+        rows = [
+            [str(rank), first, number(a), second, number(b)]
+            for rank, ((first, a), (second, b)) in enumerate(
+                zip(ranking["reference"], ranking["other"], strict=True), 1
+            )
+        ]
+        metric = ranking["metric"]
+        header = ["rank", pair["reference"], metric, pair["other"], metric]
+        tables.append(("Captioners under both judges", table(header, rows)))
+    title = f"{pair['other']} compared with {pair['reference']}"
+    return Part(title, (), tables, list(_notes(pair)))
+
+
+def _leniency(pair: Document) -> Iterator[tuple[str, Any]]:
+    for section in dict.fromkeys(row["section"] for row in pair["leniency"]):
+        rows = [row for row in pair["leniency"] if row["section"] == section]
+        is_all = section == ALL[0]
+        metrics = {row["metric"] for row in rows}
+        cells = [
+            [
+                row["metric"] if is_all else row["group"],
+                *([row["metric"]] if len(metrics) > 1 and not is_all else []),
+                NONE if row["n_units"] is None else f"{row['n_units']:,}",
+                with_interval(row["agreement"]), number(row["reference"]), number(row["other"]),
+                with_interval(row["difference"], sign="+"),
+                p_text(row["difference"].p_value if is_all else row["p_holm"]),
+            ]
+            for row in rows
+        ]  # fmt: skip
+        title = "Who is more lenient" if is_all else f"By {section.replace('_', ' ')}"
+        extra = ["metric"] if len(metrics) > 1 and not is_all else []
+        p_name = "p" if is_all else "p (Holm)"
+        sides = [pair["reference"], pair["other"]]
+        yield title, table(["", *extra, "n", "agreement", *sides, "difference", p_name], cells)
+
+
+def _notes(pair: Document) -> Iterator[str]:
+    n = len(pair["captioners"])
+    yield (
+        f"{plural(pair['n_captions'], 'caption')} of {plural(pair['n_videos'], 'video')} by "
+        f"{plural(n, 'captioner')}"
+    )
+    if pair["left_out"]:
+        yield f"left out: {'; '.join(f'{n:,} {what}' for what, n in pair['left_out'].items())}"
+    if pair["n_groups_left_out"]:
+        yield f"{pair['n_groups_left_out']:,} smaller groups are not shown"
+    if pair["slope"] is not None:
+        yield _slope(pair)
+    if pair["ranking"] is not None:
+        yield f"Kendall's tau-b of the captioners' scores: {number(pair['ranking']['tau_b'])}"
+        for swap in pair["ranking"]["swaps"]:
+            first, second = swap["captioners"]
+            sides = [with_interval(swap[name], sign="+") for name in ("reference", "other")]
+            yield (
+                f"{first} minus {second}: {sides[0]} under {pair['reference']}, {sides[1]} under "
+                f"{pair['other']}"
+            )
+
+
+def _slope(pair: Document) -> str:
+    slope = pair["slope"]
+    if isnan(slope["slope"]):
+        return "all captions have the same number of words"
+    shown = interval_text(slope["slope"], slope["low"], slope["high"], sign="+")
+    return (
+        f"for 100 words more in a caption, {pair['other']} gives {shown} points more than "
+        f"{pair['reference']}"
+    )
+
+
+def _percent(share: float | None) -> str:
+    return NONE if share is None else f"{share:.1%}"
+
+
+def _dollars(usd: float | None) -> str:
+    return NONE if usd is None else f"{usd:,.2f}"
+
+
+def documents(several: Sequence[Document]) -> dict[str, Any]:
+    """Return the findings as JSON."""
+    return {"benchmarks": [{**found, "conclusions": conclusions(found)} for found in several]}

@@ -1,0 +1,193 @@
+"""Captioners by the results folders that a user names: one for each model below a folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.analysis.verdict_table import TaskTable, Verdicts, read_table
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
+from lmms_eval_captions.lmms_eval_tasks.results_folder import (
+    RESULTS,
+    RunResults,
+    TaskResults,
+    read_all_results,
+)
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path
+
+_MAX_NAME: Final = 24
+"""Characters of a captioner's name; a longer one loses its middle."""
+
+_Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Captioner:
+    """A captioner with its finished runs."""
+
+    name: str
+    """Short, and distinct from the names of the other captioners."""
+    runs: Mapping[str, RunResults]
+    """Newest run of each task and group of ours."""
+    _tables: dict[tuple[Path, str], TaskTable] = field(default_factory=dict, repr=False)
+
+    @property
+    def tasks(self) -> list[str]:
+        """Tasks with verdicts, without groups."""
+        return [name for name in self.runs if name in our_benchmarks()]
+
+    @property
+    def newest(self) -> RunResults:
+        """The newest of its runs."""
+        return max(self.runs.values(), key=lambda run: run.finished_s)
+
+    def results(self, name: str) -> TaskResults:
+        """Return the numbers that a task or group was given."""
+        return self.runs[name].tasks[name]
+
+    def verdicts(self, name: str, *, sampled: bool = True) -> Verdicts:
+        """Return the verdicts of a task or a group.
+
+        Args:
+            name: One of ``runs``.
+            sampled: Whether verdicts on a sample of the questions will do.
+
+        Raises:
+            DataError: If they cannot be read, or are of a sample and that will not do.
+        """
+        run = self.runs[name]
+        for task in members_of(run, name):
+            if (run.path, task) not in self._tables:
+                stamp = run.path.name.removesuffix(RESULTS)
+                path = verdict_path(run.path.parent, stamp, task)
+                self._tables[run.path, task] = read_table(path, task)
+        tables = tuple(self._tables[run.path, task] for task in members_of(run, name))
+        for table in tables:
+            if table.is_sampled and not sampled:
+                raise DataError(
+                    f"{run.path.name}: only a sample of the questions of {table.task} was judged, "
+                    "and this needs all: score the captions again without LMMS_CAPTIONS_PRECISION"
+                )
+        return Verdicts(name, tables, tables[0].benchmark.pooled_group == name)
+
+
+def members_of(run: RunResults, name: str) -> list[str]:
+    """Return the tasks of ours behind a task or group of one benchmark; none for other names."""
+    ours = our_benchmarks()
+    tasks = leaves_of(run.document, name)
+    is_ours = all(task in ours for task in tasks) and len({id(ours[task]) for task in tasks}) == 1
+    return tasks if is_ours and not run.tasks[name].is_prediction else []
+
+
+def captioners_of(folders: Sequence[Path]) -> list[Captioner]:
+    """Return the captioners of results folders, in the order of the folders.
+
+    A folder with several models below it holds several captioners. A captioner is called like its
+    folder, with folders above it if needed to tell captioners apart.
+
+    Args:
+        folders: As given to lmms-eval as ``--output_path``; also results files.
+
+    Raises:
+        DataError: If a folder has no results or none of our tasks, or is named twice.
+    """
+    found = [model for folder in folders for model in _models(folder)]
+    _check_each_once(found)
+    names = _distinct_names([parts for parts, _ in found])
+    return [Captioner(name, runs) for name, (_, runs) in zip(names, found, strict=True)]
+
+
+def common_names(captioners: Sequence[Captioner]) -> list[str]:
+    """Return the tasks and groups that all captioners have, in the order of the first."""
+    return [name for name in captioners[0].runs if all(name in c.runs for c in captioners)]
+
+
+def names_to_show(captioners: Sequence[Captioner], wanted: Sequence[str] = ()) -> list[str]:
+    """Return the tasks and groups to show.
+
+    Args:
+        captioners: All must have them.
+        wanted: Those that the user names; empty for all, without the tasks of a group.
+
+    Raises:
+        SettingsError: If one that is wanted is missing.
+        DataError: If there is none.
+    """
+    common = common_names(captioners)
+    for name in wanted:
+        if name not in common:
+            raise SettingsError(
+                f"--tasks: expected any of {', '.join(common) or 'none'}, which all results have, "
+                f"got {name!r:.80}"
+            )
+    if not common:
+        runs = "; ".join(f"{c.name}: {', '.join(c.runs)}" for c in captioners)
+        raise DataError(f"the results have no task and no group in common: {runs}")
+    if wanted:
+        return list(dict.fromkeys(wanted))
+    runs_of = captioners[0].runs
+    members = {task for name in common for task in members_of(runs_of[name], name) if task != name}
+    return [name for name in common if name not in members]
+
+
+def _models(folder: Path) -> Iterator[tuple[_Parts, dict[str, RunResults]]]:
+    """Yield each model below a folder: its path's parts, and its newest run of each name."""
+    given = folder.expanduser()
+    if given.name in ("", ".."):
+        given = given.resolve()
+    models = read_all_results(given)
+    for runs in models:
+        newest = {name: run for run in runs for name in run.tasks if members_of(run, name)}
+        if not newest:
+            raise DataError(
+                f"{runs[-1].path}: no verdicts of a task of lmms-eval-captions; was it "
+                "--predict_only, or another package's task?"
+            )
+        if given.is_file():
+            parts = (*given.parent.parts, given.name.removesuffix(RESULTS))
+        elif len(models) > 1:
+            parts = (*given.parts, *runs[-1].path.parent.relative_to(given).parts)
+        else:
+            parts = given.parts
+        yield parts, newest
+
+
+def _check_each_once(found: Sequence[tuple[_Parts, Mapping[str, RunResults]]]) -> None:
+    owners: dict[Path, _Parts] = {}
+    for parts, runs in found:
+        paths = {run.path.resolve() for run in runs.values()}
+        for path in paths & owners.keys():
+            first, second = Path(*owners[path]), Path(*parts)
+            which = f"{first}" if first == second else f"{first} (again as {second})"
+            raise DataError(f"{which} is named twice; name each results folder once")
+        owners.update(dict.fromkeys(paths, parts))
+
+
+def _distinct_names(paths: Sequence[_Parts]) -> list[str]:
+    """Return the shortest ends of the paths that tell them apart, cut in the middle if long."""
+    lengths = [1] * len(paths)
+    while True:
+        names = ["/".join(path[-n:]) for path, n in zip(paths, lengths, strict=True)]
+        counts = Counter(names)
+        longer = [
+            n + (counts[name] > 1 and n < len(path))
+            for name, n, path in zip(names, lengths, paths, strict=True)
+        ]
+        if longer == lengths:
+            break
+        lengths = longer
+    short = [_shortened(name) for name in names]
+    counts = Counter(short)
+    return [name if counts[name] == 1 else f"{name}#{n}" for n, name in enumerate(short, start=1)]
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _MAX_NAME:
+        return name
+    n_last = (_MAX_NAME - 3) * 2 // 3
+    return f"{name[: _MAX_NAME - 3 - n_last]}...{name[-n_last:]}"

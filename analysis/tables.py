@@ -1,0 +1,262 @@
+"""Reports of sentences and tables: as text, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMATS: Final = ("text", "markdown", "latex", "csv", "json")
+NONE: Final = "-"
+_NUMBER: Final = re.compile(r"[-+<±$.,\d]|$")
+_GAP: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of a report: a title, sentences, tables of cells with their titles, and notes."""
+
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[tuple[str, pd.DataFrame]] = ()
+    notes: Sequence[str] = ()
+    latex: str = field(default="", repr=False)
+    """Tables as LaTeX, if they need more than :meth:`pandas.DataFrame.to_latex` writes."""
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
+    """Return cells with their header; names may repeat."""
+    import pandas as pd
+
+    return pd.DataFrame(list(rows), columns=list(header), dtype=object)
+
+
+def as_text(parts: Sequence[Part]) -> str:
+    """Format parts for the terminal's width."""
+    width = shutil.get_terminal_size((100, 24)).columns
+    return "\n\n".join("\n".join(_text(part, width)) for part in parts) + "\n"
+
+
+def as_markdown(parts: Sequence[Part]) -> str:
+    """Format parts as Markdown."""
+    return "\n\n".join("\n".join(_markdown(part)) for part in parts) + "\n"
+
+
+def as_latex(parts: Sequence[Part]) -> str:
+    """Format parts as LaTeX for the package booktabs; sentences and notes are comments."""
+    return "\n\n".join("\n".join(_latex(part)) for part in parts) + "\n"
+
+
+RENDERERS: Final[Mapping[str, Callable[[Sequence[Part]], str]]] = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "latex": as_latex,
+}
+
+
+def as_json(document: object) -> str:
+    """Return JSON without ``NaN``: a number without a value is ``null``."""
+    return json.dumps(_finite(document), indent=1, ensure_ascii=False) + "\n"
+
+
+def printable(text: str) -> str:
+    r"""Return a text in one line, without characters that move a terminal's cursor.
+
+    >>> printable("a\nb\x1b[2J")
+    'a b?[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Format a number, or a dash if there is none."""
+    return NONE if value is None or isnan(value) else f"{value:.{digits}f}"
+
+
+def with_interval(found: Any, digits: int = 2, sign: str = "") -> str:  # noqa: ANN401
+    """Format a value with its interval: of an ``Interval``, ``Difference`` or ``Corrected``.
+
+    Args:
+        found: Has ``value`` or ``difference``, and ``low`` and ``high``; may be ``None``.
+        digits: Decimal places.
+        sign: ``+`` to show the sign of positive numbers.
+    """
+    if found is None:
+        return NONE
+    value = found.difference if hasattr(found, "difference") else found.value
+    return interval_text(value, found.low, found.high, digits, sign)
+
+
+def interval_text(
+    value: float, low: float | None, high: float | None, digits: int = 2, sign: str = ""
+) -> str:
+    """Format a value with the ends of its interval.
+
+    >>> interval_text(1.25, -0.5, 3.0, sign="+"), interval_text(1.25, None, None)
+    ('+1.25 [-0.50, +3.00]', '1.25')
+    """
+    if isnan(value):
+        return NONE
+    ends = (
+        "" if low is None or high is None else f" [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
+    )
+    return f"{value:{sign}.{digits}f}{ends}"
+
+
+def p_text(value: float | None) -> str:
+    """Format a p-value."""
+    if value is None:
+        return NONE
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def p_words(value: float | None) -> str:
+    """Format a p-value within a sentence; empty if there is none."""
+    text = p_text(value)
+    return "" if value is None else f"p {text}" if text[0] == "<" else f"p = {text}"
+
+
+def plural(n: int, what: str) -> str:
+    """Format a number of things.
+
+    >>> plural(1, "video"), plural(1200, "video")
+    ('1 video', '1,200 videos')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Join names in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return f" {word} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def shortened(name: str, most: int = 34) -> str:
+    """Cut a name in its middle."""
+    half = (most - 3) // 2
+    return name if len(name) <= most else f"{name[:half]}...{name[-half:]}"
+
+
+def _text(part: Part, width: int) -> Iterator[str]:
+    for sentence in (part.title, *part.sentences):
+        yield from textwrap.wrap(printable(sentence), width, break_on_hyphens=False)
+    for title, frame in part.tables:
+        yield ""
+        yield from textwrap.wrap(printable(title), width, break_on_hyphens=False)
+        yield from _text_of_table(_cells(frame), width)
+    if part.notes:
+        yield ""
+    for note in part.notes:
+        # Signatures have no blank to break at.
+        words = printable(note).replace("|", " | ")
+        yield from textwrap.wrap(words, width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _text_of_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield the lines of a table; one that is too wide continues below, with its first column."""
+    is_number = _numeric(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    pieces: list[list[int]] = [[0]]
+    for column in range(1, len(widths)):
+        used = sum(widths[c] + _GAP for c in pieces[-1])
+        if len(pieces[-1]) > 1 and used + widths[column] > width:
+            pieces.append([0])
+        pieces[-1].append(column)
+    for place, columns in enumerate(pieces):
+        if place:
+            yield ""
+        for row in rows:
+            cells = (
+                row[c].rjust(widths[c]) if is_number[c] else row[c].ljust(widths[c])
+                for c in columns
+            )
+            yield (" " * _GAP).join(cells).rstrip()
+
+
+def _markdown(part: Part) -> Iterator[str]:
+    yield f"### {in_markdown(printable(part.title))}"
+    for sentence in part.sentences:
+        yield from ("", in_markdown(printable(sentence)))
+    for title, frame in part.tables:
+        yield from ("", f"**{in_markdown(printable(title))}**", "") if title else ("",)
+        rows = _cells(frame)
+        is_number = _numeric(rows)
+        lines = [f"| {' | '.join(map(in_markdown, row))} |" for row in rows]
+        rule = f"| {' | '.join('---:' if numeric else ':---' for numeric in is_number)} |"
+        yield from (lines[0], rule, *lines[1:])
+    if part.notes:
+        yield ""
+    yield from (f"- {in_markdown(printable(note))}" for note in part.notes)
+
+
+def _latex(part: Part) -> Iterator[str]:
+    yield from (f"% {printable(line)}" for line in (part.title, *part.sentences))
+    if part.latex:
+        yield part.latex
+    for title, frame in part.tables if not part.latex else ():
+        rows = _cells(frame)
+        plain = table(rows[0], rows[1:])
+        alignment = "".join("r" if numeric else "l" for numeric in _numeric(rows))
+        yield plain.to_latex(
+            index=False, escape=True, column_format=alignment,
+            caption=in_latex(printable(title or part.title)), position="htbp",
+        ).rstrip()  # fmt: skip
+    yield from (f"% {printable(note)}" for note in part.notes)
+
+
+def _cells(frame: pd.DataFrame) -> list[list[str]]:
+    rows = [list(map(str, frame.columns)), *frame.astype(str).to_numpy().tolist()]
+    return [[printable(cell) for cell in row] for row in rows]
+
+
+def _numeric(rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Return the columns whose cells are numbers, which are aligned right."""
+    columns = list(zip(*rows, strict=True))
+    return [
+        place > 0 and all(_NUMBER.match(cell) for cell in column[1:])
+        for place, column in enumerate(columns)
+    ]
+
+
+def in_markdown(text: str) -> str:
+    r"""Return a text that Markdown shows as it is.
+
+    >>> in_markdown("a_b|c*")
+    'a\\_b\\|c\\*'
+    """
+    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
+
+
+def in_latex(text: str) -> str:
+    r"""Return a text that LaTeX prints as it is.
+
+    >>> in_latex("a_b: 50%")
+    'a\\_b: 50\\%'
+    """
+    text = re.sub(r"\\", r"\\textbackslash ", text)
+    return re.sub(r"([&%$#_{}])", r"\\\1", text).replace("±", r"$\pm$")
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401 - of JSON's types
+    if isinstance(value, Mapping):
+        return {str(name): _finite(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(member) for member in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _finite(asdict(value))
+    if hasattr(value, "tolist"):
+        return _finite(value.tolist())
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,69 @@
+"""The command ``agree``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+
+def add_agree(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "agree",
+        help="how far judges of the same captions agree, who is more lenient, what they cost",
+        description="Compares judges on captions that are the same word for word: Cohen's kappa, "
+        "Gwet's AC1 and Krippendorff's alpha with intervals over videos, confusion tables, "
+        "leniency by group, slope over caption length, ranks of the captioners, dollars; first a "
+        "sentence per judge. With one folder, the judge's runs are compared. Asks no judge.",
+    )
+    command.add_argument(
+        "folders",
+        type=Path,
+        nargs="+",
+        metavar="FOLDER",
+        help="results folders with the same captions, of one captioner or several, each scored by "
+        "several judges; which belong together is found from the captions",
+    )
+    command.add_argument(
+        "--tasks", metavar="NAMES", help="tasks and groups, separated by commas (default: all)"
+    )
+    command.add_argument(
+        "--reference",
+        metavar="JUDGE",
+        help="the judge that others are compared with (default: the first folder's)",
+    )
+    command.add_argument(
+        "--format",
+        choices=["text", "markdown", "latex", "csv", "json"],
+        default="text",
+        help="(default: text)",
+    )
+    add_output(command)
+    command.set_defaults(run=_agree)
+
+
+def _agree(arguments: argparse.Namespace) -> int:
+    import pandas as pd
+
+    from lmms_eval_captions.analysis.agree import report
+    from lmms_eval_captions.analysis.agree.agreement import agree
+    from lmms_eval_captions.analysis.tables import RENDERERS, as_json
+
+    folders = [folder.expanduser() for folder in arguments.folders]
+    several = agree(folders, tasks=arguments.tasks, reference=arguments.reference)
+    if arguments.format == "json":
+        text = as_json(report.documents(several))
+    elif arguments.format == "csv":
+        lines = [line for found in several for line in report.lines(found)]
+        text = pd.DataFrame(lines).to_csv(index=False)
+    else:
+        parts = [part for found in several for part in report.parts_of(found)]
+        text = RENDERERS[arguments.format](parts)
+    write_output(text, arguments.output)
+    return 0
