@@ -10,18 +10,20 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from lmms_eval_captions.analysis.verdict_table import read_verdicts
     from lmms_eval_captions.lmms_eval_tasks.scorer.reward import CaptionReward
     from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
 
     __version__: str
 
-__all__ = ["CaptionReward", "CaptionScore", "Scorer"]
+__all__ = ["CaptionReward", "CaptionScore", "Scorer", "read_verdicts"]
 
 _SCORER: Final = "lmms_eval_captions.lmms_eval_tasks.scorer"
 _HOMES: Final = {
     "CaptionReward": f"{_SCORER}.reward",
     "CaptionScore": f"{_SCORER}.scorer",
     "Scorer": f"{_SCORER}.scorer",
+    "read_verdicts": "lmms_eval_captions.analysis.verdict_table",
 }
 """Public names to the modules that have them, imported when they are asked for."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.verdict_table import TaskTable, Verdicts
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
 from lmms_eval_captions.judges.errors import DataError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.analysis.verdict_table import TaskTable, Verdicts, read_table
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, read_table
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
 from lmms_eval_captions.lmms_eval_tasks.results_folder import (

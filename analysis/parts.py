@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lmms_eval_captions.analysis.verdict_table import TaskTable, Verdicts, merged
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.verdict_file import CHEAP
 

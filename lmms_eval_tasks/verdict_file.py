@@ -1,7 +1,7 @@
 """Verdicts of one task of one run: a Parquet file next to the results, a row per judged question.
 
 Every run writes it as ``<date>_verdicts_<task>.parquet``, with or without sample logs;
-:mod:`analysis.verdict_table` reads it.
+:mod:`analysis.task_table` reads it.
 """
 
 from __future__ import annotations

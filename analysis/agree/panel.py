@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.analysis.captioners import captioners_of, members_of
-from lmms_eval_captions.analysis.verdict_table import TaskTable, read_table
+from lmms_eval_captions.analysis.task_table import TaskTable, read_table
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.results_folder import (

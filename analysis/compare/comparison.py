@@ -20,7 +20,7 @@ from lmms_eval_captions.analysis.parts import (
     parts_of,
     tasks_of_groups,
 )
-from lmms_eval_captions.analysis.verdict_table import Verdicts
+from lmms_eval_captions.analysis.task_table import Verdicts
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
 from lmms_eval_captions.metrics.intervals import Interval, intervals

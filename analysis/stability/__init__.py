@@ -1,1 +1,1 @@
-"""How often a judge says the same, and a benchmark split by it."""
+"""How often a judge repeats its verdicts, and a benchmark split by it."""

@@ -1,162 +1,128 @@
-"""The stability of a task or a group as a part of a report."""
+"""What ``stability`` prints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import isnan
-from typing import Final
+from typing import Any
 
-from lmms_eval_captions.analysis.stability.document import Document
-from lmms_eval_captions.analysis.stability.notes import judges_of
-from lmms_eval_captions.analysis.stability.shares import Row, Share
 from lmms_eval_captions.analysis.stability.split import Split
-from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table
-
-_NONE: Final = "-"
-_COARSE: Final = 100.0
-"""Highest value of metrics that are shown with two digits behind the point, not with four."""
+from lmms_eval_captions.analysis.stability.stability import Document
+from lmms_eval_captions.analysis.tables import Part, listed, number, table
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 
 
-def part_of(document: Document) -> Part:
-    """What is told of a task or a group."""
-    opinions = document.opinions
-    n_videos = len({video for _, video, _, _ in opinions.asked})
+def part_of(found: Document) -> Part:
+    """Return the report on a task or a group."""
     sentences = [
-        f"{len(opinions.asked):,} questions about {n_videos:,} videos, judged by "
-        f"{', '.join(judges_of(opinions))}; {opinions.n_runs} judge runs are compared. Intervals "
-        "are of 95 %, clustered by video."
+        f"{found['n_questions']:,} questions about {found['n_videos']:,} videos, judged by "
+        f"{listed(found['judges'])} in {found['n_runs']} judge runs. Intervals are 95%, "
+        "over videos."
     ]
-    title = f"{opinions.name}: how often the judge says the same"
-    return Part(title, sentences, list(_tables(document)), document.notes)
+    title = f"{found['name']}: questions with the same verdict in all judge runs"
+    return Part(title, sentences, list(_tables(found)), found["notes"])
 
 
 def part_of_split(done: Split) -> Part:
-    """What was written, and how it is used."""
+    """Return what was written, and how to use it."""
     fates: dict[str, int] = {}
-    for of_file in done.files.values():
-        for fate, n in of_file.items():
+    for of in done.files.values():
+        for fate, n in of.items():
             fates[fate] = fates.get(fate, 0) + n
     why = ", ".join(f"{n:,} {fate}" for fate, n in fates.items())
     rows = [
-        (f"{done.benchmark}-{part}", f"LMMS_CAPTIONS_DATA={folder}", f"{done.n_of(part):,}")
+        [f"{done.benchmark}-{part}", f"LMMS_CAPTIONS_DATA={folder}", f"{done.n_of(part):,}"]
         for part, folder in done.folders.items()
     ]
     return Part(
         f"{done.benchmark}: {sum(fates.values()):,} questions split",
-        [f"What became of them: {why}."],
-        [Table(("part", "to be read with", "questions"), rows, n_left=2)],
+        [f"Questions: {why}."],
+        [("", table(["part", "setting", "questions"], rows))],
     )
 
 
-def _tables(document: Document) -> Iterator[Table]:
-    yield _overall(document)
-    if len(document.rows.rows) > 1:
-        yield from _sections(document)
-    if sum(document.times):
-        yield _times(document)
-    if document.selected:
-        yield _scores(document)
-    if document.noises:
-        yield _noise(document)
+def split_document(done: Split) -> dict[str, Any]:
+    """Return a split as JSON."""
+    return {
+        "benchmark": done.benchmark,
+        "folders": {part: str(folder) for part, folder in done.folders.items()},
+        "n_questions": {part: done.n_of(part) for part in done.folders},
+        "files": {name: dict(of) for name, of in done.files.items()},
+    }
 
 
-def _overall(document: Document) -> Table:
-    row = document.rows.rows[0]
-    shares = list(zip(document.opinions.captioners, row.captioners, strict=True))
-    if len(shares) > 1:
-        shares.append((f"all {len(shares)} captioners", row.together))
+def _tables(found: Document) -> Iterator[tuple[str, Any]]:
+    captioners = found["captioners"]
+    overall = found["same_verdict"][0]
+    shares = dict(overall["captioners"])
+    if len(captioners) > 1:
+        shares[f"all {len(captioners)} captioners"] = overall["all_captioners"]
     rows = [
-        (
-            name,
-            _percent(share),
-            _ends(share),
-            f"{share.n_known:,}",
-            f"{row.n_questions - share.n_known:,}",
-        )
-        for name, share in shares
-    ]
-    title = f"Questions with the same verdict in all {document.opinions.n_runs} judge runs, %"
-    return Table(("captions of", "same", "interval", "questions", "not known"), rows, title=title)
+        [
+            name, _percent(of), _ends(of), f"{of['n_known']:,}",
+            f"{overall['n_questions'] - of['n_known']:,}",
+        ]
+        for name, of in shares.items()
+    ]  # fmt: skip
+    yield "", table(["captioner", "same, %", "interval", "questions", "not known"], rows)
+    yield from _sections(found)
+    if found["consistent_times"] and any(of["n_questions"] for of in found["consistent_times"]):
+        times = [
+            [str(of["captioners"]), f"{of['n_questions']:,}", f"{of['proportion']:.0f}%"]
+            for of in found["consistent_times"]
+        ]
+        total = sum(of["n_questions"] for of in found["consistent_times"])
+        title = "Questions by the number of captioners with a stable verdict (VidCapBench, Table 8)"
+        header = ["Consistent Times", "# Samples", "Proportion"]
+        yield title, table(header, [*times, ["Total", f"{total:,}", "100%"]])
+    yield from _scores(found)
+    if found["noise_floor"]:
+        runs = next(iter(found["noise_floor"].values()))["runs"]
+        rows = [
+            [metric, *(number(x) for x in of["runs"].values()),
+             number(of["largest_seen"])]
+            for metric, of in found["noise_floor"].items()
+        ]  # fmt: skip
+        title = "Noise floor: equally good captioners differ by less on the same videos (95%)"
+        names = [f"{n} run{'' if n == '1' else 's'}" for n in runs]
+        yield title, table(["metric", *names, "largest seen"], rows)
 
 
-def _sections(document: Document) -> Iterator[Table]:
-    captioners = document.opinions.captioners
-    names = captioners if len(captioners) == 1 else (*captioners, "all")
-    for section in dict.fromkeys(row.section for row in document.rows.rows[1:]):
-        of_section = [row for row in document.rows.rows if row.section == section]
-        rows = [_group(row) for row in of_section]
-        n_others = document.rows.n_others.get(section, 0)
-        if n_others:
-            rows.append((f"and {n_others:,} more", *[""] * (len(names) + 2)))
-        header = (section, *names, f"interval of {names[-1]}", "questions")
-        yield Table(header, rows, title=f"The same by {section}")
+def _sections(found: Document) -> Iterator[tuple[str, Any]]:
+    captioners = found["captioners"]
+    names = captioners if len(captioners) == 1 else [*captioners, "all"]
+    rows = [row for row in found["same_verdict"] if row["section"] != ALL[0]]
+    for section in dict.fromkeys(row["section"] for row in rows):
+        cells = []
+        for row in (row for row in rows if row["section"] == section):
+            shares = list(row["captioners"].values())
+            if len(captioners) > 1:
+                shares.append(row["all_captioners"])
+            line = [row["group"], *map(_percent, shares), _ends(shares[-1])]
+            cells.append([*line, f"{row['n_questions']:,}"])
+        more = found["groups_left_out"].get(section, 0)
+        title = f"By {section.replace('_', ' ')}, %{f' ({more:,} more groups)' if more else ''}"
+        header = [section.replace("_", " "), *names, f"interval of {names[-1]}", "questions"]
+        yield title, table(header, cells)
 
 
-def _group(row: Row) -> tuple[str, ...]:
-    shares = row.captioners if len(row.captioners) == 1 else (*row.captioners, row.together)
-    return (row.name, *map(_percent, shares), _ends(shares[-1]), f"{row.n_questions:,}")
+def _scores(found: Document) -> Iterator[tuple[str, Any]]:
+    metrics = list(dict.fromkeys(of["metric"] for of in found["scores"]))
+    if not metrics:
+        return
+    rows = []
+    for captioner in found["captioners"]:
+        own = [of for of in found["scores"] if of["captioner"] == captioner]
+        for place, which in enumerate(("full", "stable")):
+            values = [number(of[which]) for of in own]
+            rows.append(["" if place else captioner, which, *values])
+    title = "Scores over all questions and over the stable ones (VidCapBench, Table 2)"
+    yield title, table(["captioner", "questions", *metrics], rows)
 
 
-def _times(document: Document) -> Table:
-    total = sum(document.times)
-    n_captioners = len(document.opinions.captioners)
-    rows = [
-        (str(n_captioners - place), f"{n:,}", f"{100 * n / total:.0f}%")
-        for place, n in enumerate(document.times)
-    ]
-    return Table(
-        ("Consistent Times", "# Samples", "Proportion"),
-        [*rows, ("Total", f"{total:,}", "100%")],
-        title="For how many captioners a question has it (as VidCapBench, Table 8)",
-    )
+def _percent(share: Document) -> str:
+    return number(share["percent"], 1)
 
 
-def _scores(document: Document) -> Table:
-    metrics = list(dict.fromkeys(score.metric for score in document.selected))
-    rows: list[tuple[str, ...]] = []
-    for captioner in document.opinions.captioners:
-        of_one = [score for score in document.selected if score.captioner == captioner]
-        full = (_number(document, score.metric, score.full) for score in of_one)
-        stable = (_number(document, score.metric, score.stable) for score in of_one)
-        rows += [(captioner, "full", *full), ("", "stable", *stable)]
-    return Table(
-        ("captions of", "questions", *metrics),
-        rows,
-        n_left=2,
-        title="Scores over all questions and over those that are stable for all (as Table 2)",
-    )
-
-
-def _noise(document: Document) -> Table:
-    runs = document.noises[0].floors
-    rows = [
-        (
-            noise.metric,
-            *(_number(document, noise.metric, floor) for floor in noise.floors.values()),
-            _NONE
-            if document.opinions.n_runs < 2
-            else _number(document, noise.metric, noise.largest_seen),
-        )
-        for noise in document.noises
-    ]
-    return Table(
-        ("metric", *(f"{n} run{'' if n == 1 else 's'}" for n in runs), "largest seen"),
-        rows,
-        title="Noise floor: on the same videos, captioners equally good to this judge differ by "
-        "less (95 %)",
-    )
-
-
-def _percent(share: Share) -> str:
-    return _NONE if isnan(share.interval.value) else f"{share.interval.value:.1f}"
-
-
-def _ends(share: Share) -> str:
-    low, high = share.interval.low, share.interval.high
-    return _NONE if low is None or high is None else f"{low:.1f} to {high:.1f}"
-
-
-def _number(document: Document, metric: str, value: float) -> str:
-    """A value of a metric."""
-    n_places = 2 if document.opinions.benchmark.metrics[metric].highest >= _COARSE else 4
-    return _NONE if isnan(value) else f"{value:.{n_places}f}"
+def _ends(share: Document) -> str:
+    low, high = share["low"], share["high"]
+    return "-" if low is None or high is None else f"[{low:.1f}, {high:.1f}]"

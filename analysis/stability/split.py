@@ -4,30 +4,63 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
-from lmms_eval_captions.analysis.stability.fates import (
-    PART_OF,
-    PARTS,
-    Fate,
-    Part,
-    Question,
-    Rule,
-    fates_of,
-    require_groups,
-)
-from lmms_eval_captions.analysis.stability.opinions import Occurrences, Opinions
-from lmms_eval_captions.analysis.stability.split_words import manifest_of, readme_of
+from lmms_eval_captions.analysis.stability.stability import PAPER_RUNS, Repeated, notes_of
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
-from lmms_eval_captions.lmms_eval_tasks.data.split_folder import MANIFEST
+from lmms_eval_captions.lmms_eval_tasks.data.split_folder import DATA, MANIFEST
+from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
+
+Question = tuple[str, str, int]
+"""A question of a file: its video, its text, and how often the text came before."""
+Part = Literal["stable", "unstable"]
+Fate = Literal["stable", "other group", "different", "not known", "never judged"]
+PARTS: Final[tuple[Part, ...]] = ("stable", "unstable")
+FATES: Final[Mapping[Fate, tuple[Part, str]]] = {
+    "stable": ("stable", "every captioner's caption got the same verdict in all judge runs"),
+    "other group": ("stable", "not stable, but kept because --only names other groups"),
+    "different": ("unstable", "a captioner's caption got different verdicts"),
+    "not known": (
+        "unstable", "no verdicts differ, but one is missing: unscored, or not asked of a captioner"
+    ),
+    "never judged": ("unstable", "asked of no captioner"),
+}  # fmt: skip
+"""What may become of a question: its part, and why."""
+_README: Final = """\
+# {benchmark}-{part}
+
+{n:,} of {of:,} questions of {benchmark}, in its official form: those that {why} \
+({n_runs} judge runs of each captioner).{only}
+
+| file | questions here | in the original |
+|:--|--:|--:|
+{rows}
+
+Score captions on them with
+
+    LMMS_CAPTIONS_DATA=<this folder> lmms-eval-captions run --model caption_file \\
+        --model_args path=captions.jsonl --tasks {tasks} --output_path results
+
+Videos without a question here are left out; captions of them do no harm. Clips are looked up in
+`{videos}` in this folder, else in the data that the split was made from: `{data}` in `{manifest}`
+names it like `LMMS_CAPTIONS_DATA`, and `null` stands for the Hugging Face hub. Set it to `null`, or
+put the clips here, before you hand the folder on.
+
+`{manifest}` names the runs, judges and captioners that the split was made from. The questions are
+the benchmark's: its license is {license} ({page}).
+"""
+_WHY: Final[Mapping[Part, str]] = {
+    "stable": "were judged the same every time, and can be judged automatically",
+    "unstable": "were not judged the same every time, or not known to be: people should judge them",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,107 +70,176 @@ class Split:
     benchmark: str
     folders: Mapping[Part, Path]
     """Each a value of ``LMMS_CAPTIONS_DATA``."""
-    files: Mapping[str, Mapping[Fate, int]]
-    """Official file to what became of its questions."""
+    files: Mapping[str, Counter[Fate]]
+    """What became of each official file's questions."""
 
     def n_of(self, part: Part) -> int:
-        """The questions of a part."""
-        return sum(
-            n for of in self.files.values() for fate, n in of.items() if PART_OF[fate] == part
-        )
+        """Return the number of questions in a part."""
+        return sum(_n_of(of, part) for of in self.files.values())
 
 
-def split(several: Sequence[Opinions], settings: DataSettings, folder: Path, rule: Rule) -> Split:
-    """Write the official files of a benchmark anew, in two parts.
+def split_all(
+    several: Sequence[Repeated],
+    settings: DataSettings,
+    folder: Path,
+    *,
+    within: float,
+    only: Sequence[str] = (),
+) -> list[Split]:
+    """Write the official files of every benchmark anew, in two parts.
 
-    A question is stable where every captioner's caption got the same verdict in all judge runs, in
+    A question is stable if every captioner's caption got the same verdict in all judge runs, in
     every task that asks it and was judged. All others are unstable.
 
     Args:
-        several: Tasks and groups of one benchmark.
+        several: Tasks and groups.
         settings: Where the official files are.
         folder: Gets the folders ``<benchmark>-stable`` and ``<benchmark>-unstable``.
-        rule: Which questions are unstable.
+        within: Share of their scale by which numbers that are the same may differ.
+        only: Groups whose unstable questions are split off; empty for all.
 
     Raises:
-        DataError: If the benchmark has no file of questions, there is but one judge run, a folder
-            is there already, or what was judged is not in the files.
+        DataError: If a benchmark has no file of questions, there is one judge run, a folder exists,
+            or what was judged is not in the files.
     """
+    by_folder: dict[str, list[Repeated]] = {}
+    with_files = [of for of in several if of.benchmark.question_file is not None]
+    for repeated in with_files or several:
+        by_folder.setdefault(repeated.benchmark.name, []).append(repeated)
+    for name, own in by_folder.items():
+        if any(of.benchmark is not own[0].benchmark for of in own):
+            raise DataError(
+                f"--split: {', '.join(of.name for of in own)} are different verdicts on the "
+                f"questions of {name}; name with --tasks which of them to split by"
+            )
+    known = dict.fromkeys(
+        group for of in several for s in _sections(of) for group in of.questions[s].dropna()
+    )
+    for group in only:
+        if group not in known:
+            raise DataError(
+                f"--only: expected any of {', '.join(list(known)[:40])}, got {group!r:.80}"
+            )
+    return [_split(own, settings, folder, within=within, only=only) for own in by_folder.values()]
+
+
+def _sections(repeated: Repeated) -> list[str]:
+    tables = [table for of in repeated.verdicts for table in of.tables]
+    names = dict.fromkeys(name for table in tables for name in table.head["sections"])
+    return [name for name in names if name in repeated.questions]
+
+
+def _split(
+    several: Sequence[Repeated],
+    settings: DataSettings,
+    folder: Path,
+    *,
+    within: float,
+    only: Sequence[str],
+) -> Split:
     benchmark = several[0].benchmark
     question_file = benchmark.question_file
     if question_file is None:
         raise DataError(f"--split: {several[0].name} has no questions in a file to be split")
-    if any(opinions.n_runs < 2 for opinions in several):
+    if any(of.n_runs < 2 for of in several):
         raise DataError(
             f"--split: expected at least 2 judge runs of {benchmark.name}, got 1, in which every "
-            "question is stable; set LMMS_CAPTIONS_JUDGE_RUNS=3 and score the captions again"
+            f"question is stable; set LMMS_CAPTIONS_JUDGE_RUNS={PAPER_RUNS} and score again"
         )
-    require_groups(several, rule.groups)
     folders = {
         part: _new_folder(folder.expanduser() / f"{benchmark.name}-{part}") for part in PARTS
     }
+    judged = {task for of in several for task in of.questions["task"].unique()}
+    tasks_of: dict[str, list[Task]] = {}
+    for task in benchmark.tasks.values():
+        if task.name in judged:
+            tasks_of.setdefault(question_file.name(task.fields), []).append(task)
     files = {}
-    for name, tasks in _tasks_by_file(benchmark, question_file, several).items():
-        official = _official(benchmark, settings, tasks[0])
-        fates = fates_of(official, {task.name for task in tasks}, several, rule)
+    for name, tasks in tasks_of.items():
+        fates = _fates(benchmark, settings, tasks, several, only)
         files[name] = Counter(fates.values())
-        if files[name]["never judged"] == len(official):
+        if files[name]["never judged"] == len(fates):
             raise DataError(
-                f"{name}: expected the questions that were judged, got none of them; set "
-                "LMMS_CAPTIONS_DATA to the data with which the captions were scored"
+                f"{name}: none of the questions that were judged; set LMMS_CAPTIONS_DATA to the "
+                "data with which the captions were scored"
             )
         path = find_file(settings, benchmark.source, name)
         for part, root in folders.items():
-            wanted = [question for question, fate in fates.items() if PART_OF[fate] == part]
+            wanted = {question for question, fate in fates.items() if FATES[fate][0] == part}
             if wanted:
                 text = _selected(question_file, path, wanted)
                 _write(root / benchmark.source.benchmark / name, text)
     done = Split(benchmark.name, folders, files)
-    n_runs = min(opinions.n_runs for opinions in several)
     for part, root in folders.items():
-        manifest = manifest_of(several, files, part, rule=rule, data=_origin(settings))
+        manifest = _manifest(done, part, several, settings, within=within, only=only)
         _write(root / MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
-        _write(root / "README.md", readme_of(benchmark, files, part, n_runs=n_runs, rule=rule))
+        _write(root / "README.md", _readme(done, part, several, question_file, only))
     return done
 
 
-def _new_folder(path: Path) -> Path:
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise DataError(
-            f"--split: {path} is there already; delete it, or name another folder: the files of "
-            "two splits must not be mixed"
-        )
-    return path
-
-
-def _tasks_by_file(
-    benchmark: Benchmark[Any, Any], question_file: QuestionFile, several: Sequence[Opinions]
-) -> dict[str, list[Task]]:
-    """Each official file to the judged tasks that ask its questions."""
-    judged = {task for opinions in several for task, _, _, _ in opinions.asked}
-    files: dict[str, list[Task]] = {}
-    for task in benchmark.tasks.values():
-        if task.name in judged:
-            files.setdefault(question_file.name(task.fields), []).append(task)
-    return files
-
-
-def _official(benchmark: Benchmark[Any, Any], settings: DataSettings, task: Task) -> list[Question]:
-    """The questions of a task's file, as the task asks them."""
-    occurrences = Occurrences()
-    return [
-        occurrences.next_of(benchmark.video_id(doc), benchmark.question_text(question))
-        for doc in benchmark.read(settings, task)
+def _fates(
+    benchmark: Benchmark[Any, Any],
+    settings: DataSettings,
+    tasks: Sequence[Task],
+    several: Sequence[Repeated],
+    only: Collection[str],
+) -> dict[Question, Fate]:
+    """Return what becomes of each question of a file, in the file's order."""
+    names = {task.name for task in tasks}
+    known: dict[Question, dict[str, bool | None]] = {}
+    chosen: set[Question] = set()
+    for repeated in several:
+        questions, same = repeated.questions, repeated.headline
+        differs = (same == False).fillna(value=False).any(axis=1).to_numpy()  # noqa: E712 - of pandas
+        is_same = same.fillna(value=False).all(axis=1).to_numpy()
+        inside = questions[_sections(repeated)].isin(list(only)).any(axis=1)
+        rows = zip(questions["task"], questions["video"], questions["question"],
+                   questions["asked_before"], differs, is_same, inside, strict=True)  # fmt: skip
+        for task, video, text, before, differ, equal, is_inside in rows:
+            if task in names:
+                question = (video, text, int(before))
+                known.setdefault(question, {})[task] = False if differ else True if equal else None
+                if is_inside:
+                    chosen.add(question)
+    number = _numbering()
+    official = [
+        number(benchmark.video_id(doc), benchmark.question_text(question))
+        for doc in benchmark.read(settings, tasks[0])
         for question in benchmark.questions(doc)
     ]
+    return {
+        question: _fate(known.get(question), len(names), is_chosen=not only or question in chosen)
+        for question in official
+    }
 
 
-def _selected(question_file: QuestionFile, path: Path, wanted: Sequence[Question]) -> str:
-    """The text of a file with these questions alone."""
-    occurrences, missing = Occurrences(), set(wanted)
+def _fate(same: Mapping[str, bool | None] | None, n_tasks: int, *, is_chosen: bool) -> Fate:
+    if same is None:
+        return "never judged"
+    if all(same.values()) and len(same) == n_tasks:
+        return "stable"
+    if not is_chosen:
+        return "other group"
+    return "different" if False in same.values() else "not known"
 
-    def keep(video_id: str, text: str) -> bool:
-        question = occurrences.next_of(video_id, text)
+
+def _numbering() -> Callable[[str, str], Question]:
+    """Return what numbers questions with the same text about a video."""
+    met: Counter[tuple[str, str]] = Counter()
+
+    def number(video: str, text: str) -> Question:
+        met[video, text] += 1
+        return video, text, met[video, text] - 1
+
+    return number
+
+
+def _selected(question_file: QuestionFile, path: Path, wanted: set[Question]) -> str:
+    """Return the text of a file with these questions only."""
+    number, missing = _numbering(), set(wanted)
+
+    def keep(video: str, text: str) -> bool:
+        question = number(video, text)
         is_wanted = question in missing
         missing.discard(question)
         return is_wanted
@@ -151,16 +253,90 @@ def _selected(question_file: QuestionFile, path: Path, wanted: Sequence[Question
     return selected
 
 
-def _origin(settings: DataSettings) -> str | None:
-    """Where the data are, for whoever looks for the clips from another folder."""
-    if settings.data is None or settings.data == SAMPLE:
-        return settings.data
-    return str(Path(settings.data).expanduser().resolve())
+def _new_folder(path: Path) -> Path:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise DataError(
+            f"--split: {path} exists; delete it, or name another folder: the files of two splits "
+            "must not be mixed"
+        )
+    return path
 
 
 def _write(path: Path, text: str) -> None:
-    # Half of a surrogate pair, which JSON may hold, is written as JSON's escape of it.
+    # JSON may hold half of a surrogate pair, which is written as JSON's escape of it.
     try:
         write_atomically(path, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise DataError(f"--split: {path} cannot be written: {error}") from error
+
+
+def _n_of(fates: Mapping[Fate, int], part: Part) -> int:
+    return sum(n for fate, n in fates.items() if FATES[fate][0] == part)
+
+
+def _manifest(
+    done: Split,
+    part: Part,
+    several: Sequence[Repeated],
+    settings: DataSettings,
+    *,
+    within: float,
+    only: Sequence[str],
+) -> dict[str, object]:
+    """Return how a part was made."""
+    is_path = settings.data is not None and settings.data != SAMPLE
+    captioners: dict[str, dict[str, object]] = {}
+    for of in several:
+        for name, verdicts, path in zip(of.captioners, of.verdicts, of.results, strict=True):
+            for table in verdicts.tables:
+                made = {"results": path.as_posix(), "signature": str(table.signature)}
+                captioners.setdefault(name, {})[table.task] = made
+    return {
+        "part": f"{done.benchmark}-{part}",
+        "made_by": f"{DISTRIBUTION} {package_version()}",
+        DATA: str(Path(str(settings.data)).expanduser().resolve()) if is_path else settings.data,
+        "rule": {
+            "n_runs": min(of.n_runs for of in several),
+            "verdict": several[0].benchmark.headline,
+            "numbers_within_percent_of_scale": 100 * within,
+            "split_off_groups": list(only) or "all",
+        },
+        "n_questions": done.n_of(part),
+        "files": {
+            name: {
+                "n_questions": of.total(),
+                **{which: _n_of(of, which) for which in PARTS},
+                "why": {fate: of[fate] for fate in FATES if of.get(fate)},
+            }
+            for name, of in done.files.items()
+        },
+        "why": {fate: f"{of}: {why}" for fate, (of, why) in FATES.items()},
+        "judges": list(dict.fromkeys(judge for of in several for judge in of.judges)),
+        "captioners": [{"name": name, "tasks": tasks} for name, tasks in captioners.items()],
+        "notes": list(dict.fromkeys(note for of in several for note in notes_of(of))),
+    }
+
+
+def _readme(
+    done: Split,
+    part: Part,
+    several: Sequence[Repeated],
+    question_file: QuestionFile,
+    only: Sequence[str],
+) -> str:
+    benchmark = several[0].benchmark
+    source = benchmark.source
+    written = {name for name, of in done.files.items() if _n_of(of, part)}
+    tasks = [t.name for t in benchmark.tasks.values() if question_file.name(t.fields) in written]
+    rows = [
+        f"| {source.benchmark}/{name} | {_n_of(of, part):,} | {of.total():,} |"
+        for name, of in done.files.items()
+    ]
+    kept = f" Of the unstable ones, only those of {', '.join(only)} were split off."
+    return _README.format(
+        benchmark=benchmark.name, part=part, n=done.n_of(part),
+        of=sum(of.total() for of in done.files.values()), why=_WHY[part],
+        n_runs=min(of.n_runs for of in several), only=kept if only else "", rows="\n".join(rows),
+        tasks=",".join(tasks), videos=source.video_folder, data=DATA, manifest=MANIFEST,
+        license=source.license, page=source.page,
+    )  # fmt: skip

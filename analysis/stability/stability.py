@@ -1,62 +1,415 @@
-"""What ``lmms-eval-captions stability`` finds out, from results folders to documents."""
+"""How often a judge repeats its verdicts, by captioner and group, and the noise of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.stability.fates import Rule
-from lmms_eval_captions.analysis.stability.opinions import Opinions, opinions_of
-from lmms_eval_captions.analysis.stability.split import Split, split
-from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
-from lmms_eval_captions.analysis.verdicts.shown import names_to_show
+import numpy as np
+
+from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, names_to_show
+from lmms_eval_captions.analysis.likeness import differences
+from lmms_eval_captions.analysis.parts import parts_of
+from lmms_eval_captions.analysis.tables import listed, plural
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
+from lmms_eval_captions.metrics.agreement import consistent_times, unstable_that_pass
+from lmms_eval_captions.metrics.intervals import Interval, intervals
+from lmms_eval_captions.metrics.paired import noise_floor
+from lmms_eval_captions.metrics.parts import values_of_runs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Document = dict[str, Any]
+
+KEY: Final = ("task", "video", "question", "asked_before")
+"""Columns that identify a question; a text may be asked about a video more than once."""
+TASKS: Final = "tasks"
+METRICS: Final = "metrics"
+"""Section of values that the headline does not read, such as VDC's scores."""
+_MAX_GROUPS: Final = 40
+_ROUNDING: Final = 1e-9
+_NOISE_RUNS: Final = (1, 3, 5)
+PAPER_RUNS: Final = 3
+PAPER_CAPTIONERS: Final = 5
+"""Judge runs and captioners on which VidCapBench's split rests (section 3.2)."""
 
 
-def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -> list[Opinions]:
-    """What is known of the stability of each task and group.
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Whether each question of a task or group got the same verdict in every judge run."""
+
+    name: str
+    captioners: tuple[str, ...]
+    verdicts: tuple[Verdicts, ...]
+    results: tuple[Path, ...]
+    """Results file of each captioner's run."""
+    n_runs: int
+    """Judge runs that are compared: as many as every captioner has."""
+    questions: pd.DataFrame
+    """A row per question: :data:`KEY` and a column per section of the breakdown."""
+    same: Mapping[str, pd.DataFrame]
+    """Metric, the headline first, to questions x captioners: ``True``, ``False``, or missing if two
+    runs do not differ and one has no verdict."""
+
+    @property
+    def benchmark(self) -> Benchmark[Any, Any]:
+        """The benchmark of all tasks."""
+        return self.verdicts[0].benchmark
+
+    @property
+    def headline(self) -> pd.DataFrame:
+        """Whether the headline's verdict is the same."""
+        return self.same[self.benchmark.headline]
+
+    @property
+    def judges(self) -> list[str]:
+        """The judges of all captions."""
+        return list(dict.fromkeys(str(t.head["judge"]) for v in self.verdicts for t in v.tables))
+
+
+def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -> list[Repeated]:
+    """Find out how often verdicts repeat, for each task and group.
 
     Args:
-        folders: Results folders, of one captioner or more.
-        names: Tasks and groups; none for all with a judge that every captioner has, without the
-            tasks of a group that is among them.
-        within: Numbers are the same that are at most so far apart, as a share of their scale.
+        folders: Results folders of one captioner or more.
+        names: Tasks and groups; empty for all with a judge that every captioner has.
+        within: Numbers are the same if they differ by at most this share of their scale.
 
     Raises:
         SettingsError: If a name is not among what all have.
-        DataError: If there is nothing to look at, or a task that was named asks no judge.
+        DataError: If there is one judge run, no judge, or verdicts cannot be followed.
     """
     captioners = captioners_of(folders)
-    several = [
-        opinions_of(name, captioners, within=within) for name in names_to_show(captioners, names)
-    ]
-    judged = [opinions for opinions in several if opinions.benchmark.measure is None]
-    unjudged = [opinions.name for opinions in several if opinions.benchmark.measure is not None]
-    if unjudged and (names or not judged):
+    shown = names_to_show(captioners, names)
+    firsts = {name: captioners[0].verdicts(name, sampled=False) for name in shown}
+    measured = [name for name, of in firsts.items() if of.benchmark.measure is not None]
+    if measured and (names or len(measured) == len(shown)):
         raise DataError(
-            f"stability: expected tasks with a judge, got {', '.join(unjudged)}: captions are "
-            "measured there, and no judge is asked"
+            f"stability: expected tasks with a judge, got {', '.join(measured)}, whose captions "
+            "are measured without one"
         )
-    return judged
+    found = [repeated_of(name, captioners, within=within) for name in shown if name not in measured]
+    if max(of.n_runs for of in found) < 2:
+        raise DataError(
+            "stability: expected at least 2 judge runs, got 1, which cannot tell whether a verdict "
+            f"is stable; set LMMS_CAPTIONS_JUDGE_RUNS={PAPER_RUNS} and score the same captions "
+            "again, which asks only what was not asked before"
+        )
+    return found
 
 
-def split_all(
-    several: Sequence[Opinions], settings: DataSettings, folder: Path, rule: Rule
-) -> list[Split]:
-    """Split every benchmark that was judged, see :func:`split`.
+def repeated_of(name: str, captioners: Sequence[Captioner], *, within: float) -> Repeated:
+    """Find out which verdicts of a task or a group repeat, see :func:`stability`."""
+    import pandas as pd
 
-    Raises:
-        DataError: As :func:`split`, and if two kinds of verdicts are on the same questions.
-    """
-    by_folder: dict[str, list[Opinions]] = {}
-    with_files = [of for of in several if of.benchmark.question_file is not None]
-    for opinions in with_files or several:
-        by_folder.setdefault(opinions.benchmark.name, []).append(opinions)
-    for name, of_folder in by_folder.items():
-        if any(opinions.benchmark is not of_folder[0].benchmark for opinions in of_folder):
+    verdicts = [captioner.verdicts(name, sampled=False) for captioner in captioners]
+    benchmark = verdicts[0].benchmark
+    if not benchmark.counts_ahead:
+        raise DataError(
+            f"{name}: the judge's replies say what it is asked, so no question can be followed "
+            "from run to run; name other tasks with --tasks"
+        )
+    n_runs = min(max(table.n_runs for table in of.tables) for of in verdicts)
+    if not n_runs:
+        raise DataError(f"{name}: expected judged captions, and one captioner has none")
+    sides = [_questions(of, n_runs) for of in verdicts]
+    key = list(KEY)
+    questions = pd.concat(sides).drop_duplicates(key).reset_index(drop=True)
+    index = pd.MultiIndex.from_frame(questions[key])
+    metrics = dict.fromkeys(
+        map(benchmark.source_of_values, (benchmark.headline, *benchmark.metrics))
+    )
+    columns = verdicts[0].tables[0].head["values"]
+    same = {}
+    for metric in metrics:
+        found = [_same(s, benchmark, metric, columns[metric], n_runs, within) for s in sides]
+        of_sides = {place: of.reindex(index) for place, of in enumerate(found)}
+        same[metric] = pd.DataFrame(of_sides).astype("boolean")
+    if len(verdicts[0].tables) > 1 and not _has_section_of_tasks(verdicts[0]):
+        questions[TASKS] = questions["task"]
+    return Repeated(
+        name, tuple(c.name for c in captioners), tuple(verdicts),
+        tuple(c.runs[name].path for c in captioners), n_runs, questions, same,
+    )  # fmt: skip
+
+
+def _questions(verdicts: Verdicts, n_runs: int) -> pd.DataFrame:
+    """Return the rows with a question, of captions with enough judge runs."""
+    import pandas as pd
+
+    found = []
+    for table in verdicts.tables:
+        rows = table.asked()
+        if rows["question"].isna().any():
             raise DataError(
-                f"--split: {', '.join(o.name for o in of_folder)} are different verdicts on the "
-                f"questions of {name}; say by --tasks which of them the split is made from"
+                f"{table.task}: expected the text of each question; score the captions again, "
+                "which asks the judge nothing that it was asked before"
             )
-    return [split(of_folder, settings, folder, rule) for of_folder in by_folder.values()]
+        complete = rows.groupby("caption")["run"].transform("max") >= n_runs - 1
+        rows = rows[complete & (rows["run"] < n_runs)].assign(task=table.task)
+        rows["asked_before"] = rows.groupby(["video", "run", "question"]).cumcount()
+        found.append(rows)
+    return pd.concat(found)
+
+
+def _has_section_of_tasks(verdicts: Verdicts) -> bool:
+    """Return whether a section of the breakdown has one group per task already."""
+    for section in verdicts.benchmark.sections:
+        if all(section in table.rows for table in verdicts.tables):
+            names = [set(table.rows[section].dropna()) for table in verdicts.tables]
+            if all(len(of) == 1 for of in names) and len(set.union(*names)) == len(names):
+                return True
+    return False
+
+
+def _same(
+    rows: pd.DataFrame,
+    benchmark: Benchmark[Any, Any],
+    metric: str,
+    column: str,
+    n_runs: int,
+    within: float,
+) -> pd.Series[Any]:
+    """Return whether each question has the same value in every judge run, indexed by KEY.
+
+    Source: VidCapBench, section 3.2 ("consistent across all three trials"). The rule for numbers
+    and for unscored questions is ours.
+    """
+    import pandas as pd
+
+    known = benchmark.metrics[metric]
+    singles = (
+        [rows[column]]
+        if known.n_values == 1
+        else [
+            rows[column].map(lambda of, k=k: None if of is None else of[k])
+            for k in range(known.n_values)
+        ]
+    )
+    differs, is_complete = [], []
+    for values in singles:
+        keyed = values.groupby([rows[name] for name in KEY], sort=False)
+        if all(value is None or isinstance(value, int | float) for value in values):
+            numbers = pd.to_numeric(values).groupby([rows[name] for name in KEY], sort=False)
+            apart = within * known.span / known.scale + _ROUNDING
+            differs.append(numbers.max() - numbers.min() > apart)
+        else:
+            texts = values.map(lambda value: None if value is None else str(value))
+            differs.append(texts.groupby([rows[name] for name in KEY], sort=False).nunique() > 1)
+        is_complete.append(keyed.count() == n_runs)
+    differ, complete = (np.array(flags) for flags in (differs, is_complete))
+    found = pd.Series(pd.NA, differs[0].index, dtype="boolean")
+    found[complete.all(axis=0) & (n_runs > 1)] = True
+    found[differ.any(axis=0)] = False
+    return found
+
+
+def document_of(repeated: Repeated) -> Document:
+    """Return everything that is found of a task or a group, as JSON."""
+    captioners = repeated.captioners
+    rows, n_others = _rows(repeated)
+    codes = np.where(repeated.headline.isna(), -1, repeated.headline.fillna(value=False)).astype(
+        np.int8
+    )
+    times = consistent_times(codes.T)
+    total = sum(times)
+    return {
+        "name": repeated.name,
+        "benchmark": repeated.benchmark.name,
+        "judges": repeated.judges,
+        "captioners": list(captioners),
+        "n_runs": repeated.n_runs,
+        "n_videos": repeated.questions["video"].nunique(),
+        "n_questions": len(repeated.questions),
+        "same_verdict": rows,
+        "groups_left_out": n_others,
+        "consistent_times": [
+            {
+                "captioners": len(captioners) - place,
+                "n_questions": n,
+                "proportion": 100 * n / total if total else None,
+            }
+            for place, n in enumerate(times)
+        ],
+        "scores": list(_scores(repeated)),
+        "noise_floor": dict(_noise(repeated)),
+        "notes": list(notes_of(repeated)),
+    }
+
+
+def _rows(repeated: Repeated) -> tuple[list[Document], dict[str, int]]:
+    """Return the shares of every group, and each section's groups that are left out."""
+    names = [*repeated.captioners, None]
+    cells: list[tuple[str, str, Any, pd.DataFrame]] = []
+    questions, n_others = repeated.questions, {}
+    everything = np.ones(len(questions), dtype=bool)
+    cells.append((*ALL, everything, repeated.headline))
+    for section, groups in _groups(repeated).items():
+        named = repeated.benchmark.sections.get(section, ())
+        most = max(_MAX_GROUPS, len(named))
+        if len(groups) > most:
+            n_others[section] = len(groups) - most
+        for group in groups[:most]:
+            mask = (questions[section] == group).to_numpy()
+            cells.append((section, group, mask, repeated.headline))
+    others = list(repeated.same.items())[1:]
+    cells += [(METRICS, metric, everything, same) for metric, same in others]
+    _, videos = np.unique(questions["video"].to_numpy(str), return_inverse=True)
+    counted = [_counted(same[mask], videos[mask]) for *_, mask, same in cells]
+    parts = [parts for of_cell in counted for *_, parts in of_cell]
+    found = iter(intervals(parts, scale=100.0, bounds=(0.0, 100.0)))
+    rows = []
+    for (section, group, mask, _), of_cell in zip(cells, counted, strict=True):
+        shares = {
+            name: _share(next(found), n_known, n_same)
+            for name, (n_known, n_same, _) in zip(names, of_cell, strict=True)
+        }
+        rows.append(
+            {
+                "section": section,
+                "group": group,
+                "n_questions": int(mask.sum()),
+                "captioners": {name: shares[name] for name in repeated.captioners},
+                "all_captioners": shares[None],
+            }
+        )
+    return rows, n_others
+
+
+def _groups(repeated: Repeated) -> dict[str, list[str]]:
+    """Return each section's groups: those that the benchmark names, then the largest."""
+    questions, named = repeated.questions, repeated.benchmark.sections
+    others = [s for of in repeated.verdicts for t in of.tables for s in t.head["sections"]]
+    found = {}
+    for section in dict.fromkeys((TASKS, *named, *others)):
+        if section in questions:
+            counts = questions[section].value_counts(sort=False)
+            names = sorted(counts.index, key=lambda name: -counts[name])
+            first = [name for name in named.get(section, ()) if name in counts.index]
+            found[section] = [*first, *(name for name in names if name not in first)]
+    return found
+
+
+def _counted(same: pd.DataFrame, videos: Any) -> list[tuple[int, int, Any]]:  # noqa: ANN401
+    """Return known and same questions of each captioner and of all, and what each video adds."""
+    columns = [same[place] for place in same]
+    is_known = [column.notna().to_numpy() for column in columns]
+    is_same = [column.fillna(value=False).to_numpy(bool) for column in columns]
+    known_by_all = np.all(is_known, axis=0)
+    found = []
+    for known, equal in zip(
+        [*is_known, known_by_all], [*is_same, known_by_all & np.all(is_same, axis=0)], strict=True
+    ):
+        n_videos = int(videos.max()) + 1 if len(videos) else 1
+        parts = np.zeros((1, n_videos, 1, 1, 2))
+        for side, flags in enumerate((equal, known)):
+            parts[0, :, 0, 0, side] = np.bincount(videos, weights=flags, minlength=n_videos)
+        found.append((int(known.sum()), int(equal.sum()), parts))
+    return found
+
+
+def _share(found: Interval, n_known: int, n_same: int) -> Document:
+    return {
+        "percent": found.value,
+        "low": found.low,
+        "high": found.high,
+        "n_known": n_known,
+        "n_same": n_same,
+        "n_videos": found.n_videos,
+        "method": found.method,
+        **({"note": found.note} if found.note else {}),
+    }
+
+
+def _scores(repeated: Repeated) -> Iterator[Document]:
+    """Yield every score over all questions, and over those that are stable for all captioners."""
+    is_stable = repeated.headline.fillna(value=False).all(axis=1)
+    stable = set(is_stable[is_stable].index)
+    for name, verdicts in zip(repeated.captioners, repeated.verdicts, strict=True):
+        marked = Verdicts("", tuple(_marked(t, stable, repeated.n_runs) for t in verdicts.tables),
+                          verdicts.is_pooled)  # fmt: skip
+        for metric, known in repeated.benchmark.metrics.items():
+            full = parts_of([verdicts], metric)
+            part = parts_of([marked], metric, ("stability", "stable"))
+            if full is not None and part is not None:
+                values = [
+                    float(values_of_runs(of.sides[0], scale=known.scale).mean())
+                    for of in (full, part)
+                ]
+                yield {"captioner": name, "metric": metric, "full": values[0], "stable": values[1]}
+
+
+def _marked(table: TaskTable, stable: set[tuple[Any, ...]], n_runs: int) -> TaskTable:
+    """Return a table with a section that says which questions are stable."""
+    rows = table.rows
+    complete = rows.groupby("caption")["run"].transform("max") >= n_runs - 1
+    rows = rows[complete].assign(task=table.task)
+    texts = rows["question"].fillna("")
+    rows["asked_before"] = rows.groupby(["video", "run", texts]).cumcount()
+    keys = zip(*(rows[name] for name in KEY), strict=True)
+    return table.only(rows.assign(stability=["stable" if key in stable else None for key in keys]))
+
+
+def _noise(repeated: Repeated) -> Iterator[tuple[str, Document]]:
+    """Yield how far each metric moves by the judge's noise alone."""
+    for name, metric in repeated.benchmark.metrics.items():
+        found = [parts_of([verdicts], name) for verdicts in repeated.verdicts]
+        parts = [of.sides[0] for of in found if of is not None]
+        if len(parts) < len(found):
+            continue
+        runs = [values_of_runs(of, scale=metric.scale) for of in parts]
+        if not any(np.isnan(values).any() for values in runs):
+            floors = {str(n): noise_floor(parts, scale=metric.scale, n_runs=n) for n in _NOISE_RUNS}
+            yield (
+                name,
+                {
+                    "runs": floors,
+                    "largest_seen": max(float(values.max() - values.min()) for values in runs),
+                    "scores": {
+                        captioner: values.tolist()
+                        for captioner, values in zip(repeated.captioners, runs, strict=True)
+                    },
+                },
+            )
+
+
+def notes_of(repeated: Repeated) -> Iterator[str]:
+    """Yield what limits these shares."""
+    n_captioners, n_runs = len(repeated.captioners), repeated.n_runs
+    if n_runs < PAPER_RUNS or n_captioners < PAPER_CAPTIONERS:
+        here, there = (
+            unstable_that_pass(0.1, n_runs=runs, n_captioners=n)
+            for runs, n in ((n_runs, n_captioners), (PAPER_RUNS, PAPER_CAPTIONERS))
+        )
+        yield (
+            f"{plural(n_captioners, 'captioner')} with {plural(n_runs, 'judge run')} are few: "
+            f"VidCapBench's split rests on {PAPER_CAPTIONERS} with {PAPER_RUNS} each. If a judge "
+            "gives the other of two verdicts one time in ten, a question passes as stable with a "
+            f"probability of {here:.0%} here, {there:.0%} there"
+        )
+    runs = sorted({max(table.n_runs for table in of.tables) for of in repeated.verdicts})
+    if len(runs) > 1:
+        numbers = listed(list(map(str, runs)))
+        yield f"the captioners have {numbers} judge runs: the first {n_runs} are compared"
+    for tables in zip(*(of.tables for of in repeated.verdicts), strict=False):
+        for field, values in differences([table.signature for table in tables]).items():
+            if field != "runs":
+                shown = [f"{v} for {c}" for v, c in zip(values, repeated.captioners, strict=True)]
+                yield f"the captioners were judged differently: {field} is {', '.join(shown)}"
+    n_unknown = int(repeated.headline.isna().any(axis=1).sum())
+    if n_unknown:
+        yield (
+            f"{n_unknown:,} of {len(repeated.questions):,} questions are not known to be stable or "
+            "not for every captioner: one was not asked, or has a run without a verdict"
+        )
+    n_empty = sum(int(t.captions()["is_empty"].sum()) for v in repeated.verdicts for t in v.tables)
+    if n_empty:
+        yield (
+            f"{plural(n_empty, 'caption')} {'is' if n_empty == 1 else 'are'} empty, whose verdicts "
+            "are the same in every run by definition"
+        )

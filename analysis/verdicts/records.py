@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lmms_eval_captions.analysis.verdict_table import TaskTable
+from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.verdict_file import CHEAP
 

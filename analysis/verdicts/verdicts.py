@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_captions.analysis.verdict_table import read_table
+from lmms_eval_captions.analysis.task_table import read_table
 from lmms_eval_captions.analysis.verdicts.records import records_of
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
