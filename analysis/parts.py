@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isfinite, isnan, lcm
 from statistics import fmean
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -50,11 +49,12 @@ def parts_of(
     """
     known = several[0].benchmark.metrics[metric]
     tables = [table for verdicts in several for table in verdicts.tables]
-    is_available = all(known.unavailable(captions_of(t)) is None for t in tables)
+    is_available = all(known.unavailable(t.metric_captions) is None for t in tables)
     if known.ratios is None or not is_available:
         return None
     is_sampled = any(verdicts.is_sampled for verdicts in several)
-    videos = np.unique(np.concatenate([table.rows["video"].to_numpy(object) for table in tables]))
+    names = sorted({video for table in tables for video in table.rows["video"].unique()})
+    videos = np.array(names, object)
     places = {video: place for place, video in enumerate(videos)}
     sides = [_parts(each, metric, group, places, is_sampled=is_sampled) for each in several]
     return VideoParts(videos, sides)
@@ -87,7 +87,7 @@ def _term(
 ) -> RatioParts:
     """Return what videos add to one term, shape (n_runs, n_videos, n_factors, 2)."""
     known = table.benchmark.metrics[metric]
-    captions = captions_of(table)
+    captions = table.metric_captions
     lists = values_of(table, metric, group) or [[[] for _ in captions]]
     if is_sampled:
         known, lists = _weighed(table, metric, group, known, lists)
@@ -139,27 +139,6 @@ def _lists(
     return lists
 
 
-def captions_of(table: TaskTable) -> list[Any]:
-    """Return the captions as metrics see them: ``video_id``, ``fields`` and ``extras``."""
-    rows = table.captions()
-    names = list(table.head["fields"])
-    columns = [rows[name].tolist() for name in names]
-    return [
-        SimpleNamespace(
-            video_id=video,
-            fields={name: _field(value) for name, value in zip(names, values, strict=True)},
-            extras=table.head["extras"],
-        )
-        for video, *values in zip(rows["video"].tolist(), *columns, strict=True)
-    ]
-
-
-def _field(value: Any) -> Any:  # noqa: ANN401 - of any type that a column has
-    if value is None or value != value:
-        return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _weighed(
     table: TaskTable, metric: str, group: Group | None, known: Metric, lists: _Lists
 ) -> tuple[Metric, _Lists]:
@@ -209,7 +188,7 @@ def _samples(table: TaskTable, metric: str, group: Group | None, make: Any) -> l
 def caption_scores(table: TaskTable, metric: str) -> list[float | None]:
     """Return a metric of each caption alone, mean over judge runs; ``None`` if it has none."""
     known = table.benchmark.metrics[metric]
-    captions = captions_of(table)
+    captions = table.metric_captions
     runs = values_of(table, metric)
     scores: list[float | None] = []
     for place, caption in enumerate(captions):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
@@ -29,7 +31,7 @@ _TYPES_OF_QUESTIONS: Final = {"question_index": _INTEGER, "question": _TEXT, "re
 _AGAIN: Final = "score the captions again, which asks the judge nothing that it was asked before"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskTable:
     """Verdicts on one captioner's captions in one task."""
 
@@ -55,6 +57,21 @@ class TaskTable:
     def is_sampled(self) -> bool:
         """Whether a sample of the questions was judged."""
         return "weight" in self.rows
+
+    @cached_property
+    def metric_captions(self) -> list[Any]:
+        """The captions as metrics see them: ``video_id``, ``fields`` and ``extras``."""
+        rows = self.captions()
+        names = list(self.head["fields"])
+        columns = [rows[name].tolist() for name in names]
+        return [
+            SimpleNamespace(
+                video_id=video,
+                fields={name: _field(value) for name, value in zip(names, values, strict=True)},
+                extras=self.head["extras"],
+            )
+            for video, *values in zip(rows["video"].tolist(), *columns, strict=True)
+        ]
 
     def asked(self) -> pd.DataFrame:
         """Return the rows with a question."""
@@ -181,6 +198,12 @@ def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
         return None if value is None or value != value else value
 
     return pd.Series([plain(value) for value in column.tolist()], column.index, dtype=object)
+
+
+def _field(value: Any) -> Any:  # noqa: ANN401 - of any type that a column has
+    if value is None or value != value:
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _check_types(path: Path, table: pa.Table, types: dict[str, str]) -> None:

@@ -161,8 +161,7 @@ _TIMED: Final = """async ([id, value]) => {
 def _timings(tab: Any, rounds: int) -> dict[str, list[float]]:  # noqa: ANN401 - playwright's page
     """Milliseconds from each choice to the frame that shows its table."""
     tab.fill("#search", "what")
-    tab.wait_for_timeout(500)
-    tab.locator("#found").filter(has_not_text="searching").wait_for()
+    tab.evaluate("searched.isRead")
     tab.fill("#search", "")
     found: dict[str, list[float]] = {"filter": [], "sort": [], "search": []}
     kinds = {"verdict": "filter", "category": "filter", "sort": "sort"}

@@ -14,6 +14,7 @@ from lmms_eval_captions.analysis.alignment import Counts, align
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
 from lmms_eval_captions.analysis.likeness import differences
 from lmms_eval_captions.analysis.parts import (
+    Group,
     VideoParts,
     group_counts,
     groups_of,
@@ -170,6 +171,7 @@ class Comparer:
     _aligned: dict[str, tuple[list[Verdicts], Counts, list[str]]] = field(default_factory=dict)
     _families: dict[int, dict[Cell, dict[Pair, Contrast]]] = field(default_factory=dict)
     _parts: dict[Cell, VideoParts | None] = field(default_factory=dict)
+    _groups: dict[tuple[str, str | None], dict[Group, str]] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -219,7 +221,7 @@ class Comparer:
             found = {**found, **self._corrected(first.benchmark, own)}
         rows = self._rows([cell for cell in cells if cell in found], found)
         sections = dict.fromkeys(row.cell.section for row in rows if row.cell.section != ALL[0])
-        n_groups = len(groups_of(first, section))
+        n_groups = len(self._grouped(name, section))
         is_sampled = any(side.is_sampled for side in sides)
         others = range(1, 1 if is_sampled else len(sides))
         overall = [row for row in rows if row.cell.section == ALL[0]]
@@ -260,8 +262,8 @@ class Comparer:
     def _cells(self, name: str, section: str | None = None) -> Iterator[Cell]:
         """Yield what is compared of a task or group: all questions, its tasks, and groups."""
         first = self.aligned(name)[0][0]
-        groups = groups_of(first, section)[:MAX_GROUPS]
-        is_by_task = bool(tasks_of_groups(first, groups))
+        groups = list(self._grouped(name, section))[:MAX_GROUPS]
+        is_by_task = any(self._grouped(name, section).values())
         for metric in first.benchmark.metrics:
             yield Cell(name, metric)
         for metric in first.benchmark.metrics if len(first.tables) > 1 and not is_by_task else ():
@@ -269,18 +271,29 @@ class Comparer:
         for metric in first.benchmark.metrics:
             yield from (Cell(name, metric, *group) for group in groups)
 
+    def _grouped(self, name: str, section: str | None = None) -> dict[Group, str]:
+        """Return the groups of a section, each with the task whose questions it is, if any."""
+        key = name, section
+        if key not in self._groups:
+            first = self.aligned(name)[0][0]
+            groups = groups_of(first, section)
+            self._groups[key] = dict.fromkeys(groups, "") | tasks_of_groups(first, groups)
+        return self._groups[key]
+
     def parts(self, cell: Cell) -> VideoParts | None:
         """Return what each video adds to a cell for each captioner; ``None`` without a value."""
         if cell not in self._parts:
             sides = self.aligned(cell.name)[0]
-            group: tuple[str, str] | None = (cell.section, cell.group)
-            task = tasks_of_groups(sides[0], groups_of(sides[0], cell.section)).get(group or ALL)
+            group: Group | None = (cell.section, cell.group)
+            task = ""
             if cell.section == TASKS:
                 task = cell.group
-            if task is not None or group == ALL:
-                group = None
-            if task is not None:
+            elif group != ALL:
+                task = self._grouped(cell.name, cell.section)[cell.section, cell.group]
+            if task:
                 sides = [side.task(task) for side in sides]
+            if task or group == ALL:
+                group = None
             found = parts_of(sides, cell.metric, group)
             is_there = found is not None and all(side.any() for side in found.sides)
             self._parts[cell] = found if is_there else None

@@ -1,4 +1,4 @@
-"""Frames of the videos that a report shows: of those that score worst, as many as it is to have."""
+"""Frames of the videos that a report shows: of those that score worst."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.report.rows import Row, value_of
-from lmms_eval_captions.analysis.report.sources import View
-from lmms_eval_captions.analysis.report.tables import plural
+from lmms_eval_captions.analysis.report.columns import TaskColumns
+from lmms_eval_captions.analysis.report.sources import without_folders
+from lmms_eval_captions.analysis.tables import plural
 from lmms_eval_captions.analysis.web_page.documents import documents_of
-from lmms_eval_captions.analysis.web_page.frames import NO_VIDEOS, frames_of
+from lmms_eval_captions.analysis.web_page.frames import frames_of
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
 
-_LONGEST: Final = 320
-"""Longer side of a frame, in pixels."""
-_MOST_BYTES: Final = 64_000_000
+_MAX_SIDE: Final = 320
+_MAX_BYTES: Final = 64_000_000
+NO_VIDEOS: Final = "the videos were not at hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,87 +27,79 @@ class Frames:
     """The frames of a report."""
 
     pictures: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Key to the frames as addresses that hold them."""
+    """Key to the frames as data addresses."""
     keys: Sequence[str] = ()
-    """The key of each row, empty where it has no frames."""
+    """Key of each row, empty if it has no frames."""
     reasons: Sequence[str] = ()
     """Why each row has none, else empty."""
     notes: Sequence[str] = ()
 
 
 def frames_of_rows(
-    rows: Sequence[tuple[View, Row]], n_frames: int, n_videos: int, settings: DataSettings
+    tasks: Sequence[TaskColumns],
+    rows: Mapping[str, Any],
+    settings: DataSettings,
+    *,
+    n_frames: int,
+    n_framed: int,
 ) -> Frames:
-    """Frames of videos that are at hand; nothing is downloaded.
+    """Return frames of videos that are at hand; nothing is downloaded.
 
     Args:
-        rows: All rows, each with its task.
-        n_frames: Of each video, 0 for none.
-        n_videos: At most, the ones that score worst first.
-        settings: Says where videos are.
+        tasks: All of the report.
+        rows: Columns ``task``, ``video`` and ``values`` of all rows.
+        settings: Where videos are.
+        n_frames: Frames of each video, 0 for none.
+        n_framed: Videos that have frames at most, those that score worst.
     """
-    keys = [f"{view.benchmark.name} {row.video_id}" for view, row in rows]
-    if not n_frames or not n_videos or not rows:
+    videos = [key for of in tasks for key, _ in of.keys]
+    owners = [tasks[place] for place in rows["task"]]
+    keys = [f"{of.benchmark.name} {video}" for of, video in zip(owners, videos, strict=True)]
+    if not n_frames or not n_framed or not keys:
         why = "--framed is 0" if n_frames else "--frames is 0"
-        return Frames({}, [""] * len(rows), [why] * len(rows))
-    documents = {
-        view.name: documents_of(view.name, settings)
-        for view in {v.name: v for v, _ in rows}.values()
-    }
-    # The worst of each benchmark first, then the second of each: none is left without any.
-    scores = [_score(*row) for row in rows]
-    ranks: list[tuple[int, float, int]] = []
+        return Frames({}, [""] * len(keys), [why] * len(keys))
+    documents = {of.task: documents_of(of.task, settings) for of in tasks}
+    # The worst of each benchmark first, then the second of each.
+    scores = [_score(of, rows["values"], place) for place, of in enumerate(owners)]
     n_of: Counter[str] = Counter()
-    for place in sorted(range(len(rows)), key=lambda place: scores[place]):
-        name = rows[place][0].benchmark.name
+    ranks = []
+    for place in sorted(range(len(keys)), key=lambda place: scores[place]):
+        name = owners[place].benchmark.name
         ranks.append((n_of[name], scores[place], place))
         n_of[name] += 1
-    videos: dict[str, tuple[str, Benchmark[Any, Any], Mapping[str, Any]]] = {}
-    for _, _, place in sorted(ranks):
-        view, row = rows[place]
-        doc = documents[view.name].get(row.video_id)
-        if doc is not None and len(videos) < n_videos:
-            videos.setdefault(keys[place], (keys[place], view.benchmark, doc))
+    chosen: dict[str, tuple[str, Benchmark[Any, Any], Mapping[str, Any]]] = {}
+    for *_, place in sorted(ranks):
+        doc = documents[owners[place].task].get(videos[place])
+        if doc is not None and len(chosen) < n_framed:
+            chosen.setdefault(keys[place], (keys[place], owners[place].benchmark, doc))
     pictures, reasons = frames_of(
-        settings, videos.values(), n_frames=n_frames, most_bytes=_MOST_BYTES, longest=_LONGEST
-    )
-    beyond = f"only the {n_videos:,} that score worst have any (--framed)"
-    of_rows = [
-        _reason(key, pictures, reasons, beyond if documents[view.name] else NO_VIDEOS)
-        for key, (view, _) in zip(keys, rows, strict=True)
-    ]
-    return Frames(
-        pictures,
-        [key if key in pictures else "" for key in keys],
-        of_rows,
-        list(_notes(len(pictures), len(set(keys)), of_rows)),
-    )
+        settings, chosen.values(), n_frames=n_frames, most_bytes=_MAX_BYTES,
+        longest=_MAX_SIDE,
+    )  # fmt: skip
+    beyond = f"only the {n_framed:,} videos that score worst have frames (--framed)"
+
+    def reason(key: str, task: str) -> str:
+        if key in pictures:
+            return ""
+        otherwise = beyond if documents[task] and key not in chosen else NO_VIDEOS
+        found = reasons.get(key, otherwise).removeprefix("No frames: ")
+        is_absent = "LMMS_CAPTIONS_DATA" in found or "not on this machine" in found
+        return NO_VIDEOS if is_absent else without_folders(found)
+
+    of_rows = [reason(key, of.task) for key, of in zip(keys, owners, strict=True)]
+    notes = []
+    n_videos = len(set(keys))
+    if len(pictures) < n_videos:
+        most = Counter(filter(None, of_rows)).most_common(1)[0][0]
+        notes = [f"Frames of {len(pictures):,} of {plural(n_videos, 'video')}: {most}."]
+    return Frames(pictures, [key if key in pictures else "" for key in keys], of_rows, notes)
 
 
-def _reason(
-    key: str, pictures: Mapping[str, object], reasons: Mapping[str, str], otherwise: str
-) -> str:
-    """Why a video has no frames, empty where it has."""
-    return "" if key in pictures else reasons.get(key, otherwise).removeprefix("No frames: ")
-
-
-def _notes(n_shown: int, n_videos: int, reasons: Sequence[str]) -> list[str]:
-    if n_shown == n_videos:
-        return []
-    most = Counter(filter(None, reasons)).most_common(1)
-    return [f"Frames of {n_shown:,} of {plural(n_videos, 'video')} are in the page: {most[0][0]}."]
-
-
-def _score(view: View, row: Row) -> float:
-    """The worst that any captioner scores on a row, the higher the better; last without a score."""
-    benchmark = view.benchmark
-    metric = benchmark.metrics[benchmark.headline]
-    values = (
-        value_of(benchmark, benchmark.headline, record)
-        for record in row.records
-        if record is not None
-    )
-    shares = [(value - metric.lowest) / metric.span for value in values if value is not None]
+def _score(of: TaskColumns, values: Mapping[str, Sequence[Sequence[Any]]], place: int) -> float:
+    """Return the worst score of any captioner on a row; last without a score."""
+    metric = of.benchmark.metrics[of.benchmark.headline]
+    found = [side[place] for side in values[of.benchmark.headline] if side[place] is not None]
+    shares = [float((value - metric.lowest) / metric.span) for value in found]
     if not shares:
         return float("inf")
     return min(shares) if metric.higher_is_better else -max(shares)

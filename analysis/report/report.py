@@ -1,50 +1,43 @@
-"""From results folders to a page: everything is read once, and what is not there is said."""
+"""From results folders to one HTML file that loads nothing from anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.report import head, health, missed
-from lmms_eval_captions.analysis.report.frames import Frames, frames_of_rows
-from lmms_eval_captions.analysis.report.lengths import length_table
-from lmms_eval_captions.analysis.report.page import LIBRARY, render
-from lmms_eval_captions.analysis.report.pairs import ShownView, pair_table, pairs_of
-from lmms_eval_captions.analysis.report.rows import Row, n_runs_of, rows_of
-from lmms_eval_captions.analysis.report.script_data import Columns, view_document
-from lmms_eval_captions.analysis.report.shape import (
-    sections_of,
-    tables_of,
-)
-from lmms_eval_captions.analysis.report.sources import Sources, View, sources_of
-from lmms_eval_captions.analysis.report.texts import BLOCK_ROWS, Blocks, LostLogs
+from lmms_eval_captions.analysis.report.columns import Columns, columns_of
+from lmms_eval_captions.analysis.report.frames import frames_of_rows
+from lmms_eval_captions.analysis.report.sources import sources_of
+from lmms_eval_captions.analysis.report.summary import run_documents, view_documents, warnings_of
+from lmms_eval_captions.analysis.report.texts import BLOCK_ROWS, Texts
+from lmms_eval_captions.analysis.tables import listed
 from lmms_eval_captions.analysis.web_page.embedding import (
     json_in_html,
     packed,
     packed_json,
+    source_hash,
 )
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
 
-_NO_SHAPE: Final = "There is no breakdown: the run has no score of it."
-_NO_MISSED: Final = "There are no verdicts by group: nothing can be said to be missed."
-
-
-Leaf = tuple[str, tuple[Path | None, ...]]
-"""A task, and the results file of each captioner's run that it is of."""
+_PAGE: Final = Path(__file__).parent / "page"
+_SCRIPTS: Final = ("data", "charts", "videos", "main")
+LIBRARY: Final = "echarts-6.1.0"
+"""The chart library as it was published, Apache-2.0; its licence is next to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user says of a report."""
+    """What the user chooses of a report."""
 
     tasks: tuple[str, ...] = ()
-    """Tasks and groups that are shown, all where there are none."""
+    """Tasks and groups to show, all if empty."""
     n_frames: int = 4
     """Frames of each video, 0 for none."""
     n_framed: int = 50
@@ -53,149 +46,107 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A page, and what is said of it."""
+    """A page, and notes about it."""
 
     html: str
     is_empty: bool
     """Whether there is nothing of any run to show."""
     notes: Sequence[str]
-    """What is not in the page, and what was written beside it, a sentence each."""
-
-
-@dataclass(slots=True)
-class _Videos:
-    """The captions of all tasks."""
-
-    columns: Columns
-    places: Mapping[Leaf, int]
-    """Where each task stands among those that the script reads."""
-    blocks: Blocks = field(default_factory=Blocks)
-    lost: LostLogs = field(default_factory=LostLogs)
-    rows: list[tuple[View, Row]] = field(default_factory=list)
+    """What is missing, a sentence each."""
 
 
 def make_report(folders: Sequence[Path], options: Options, settings: DataSettings) -> Report:
-    """The page about results folders.
+    """Make the page about results folders.
 
     Args:
-        folders: As lmms-eval had them as ``--output_path``; also results files.
-        options: What the user says.
-        settings: Says where videos are.
+        folders: As given to lmms-eval as ``--output_path``; also results files.
+        options: What the user chooses.
+        settings: Where videos are.
 
     Raises:
-        DataError: If a folder is not there, or named twice.
-        SettingsError: If a task is asked for that none has, or charts cannot be written.
+        DataError: If a folder does not exist, or is named twice.
+        SettingsError: If a task is named that none has.
     """
     sources = sources_of(folders)
-    views = _chosen(sources, options.tasks)
-    sources = replace(sources, views=views)
-    shown = [
-        ShownView(view, sections_of(view, sources.missing), pairs_of(view, sources.captioners))
-        for view in views
-    ]
-    videos = _videos(sources, views)
-    frames = frames_of_rows(videos.rows, options.n_frames, options.n_framed, settings)
-    notes = [*videos.lost.words(), *frames.notes]
-    html = render(_context(sources, shown, notes), dict(_packs(sources, shown, videos, frames)))
-    told = [*sources.missing, *notes]
-    return Report(html, not views, told)
-
-
-def _chosen(sources: Sources, names: Sequence[str]) -> list[View]:
     by_name = {view.name: view for view in sources.views}
-    for name in names:
+    for name in options.tasks:
         if name not in by_name:
             there = ", ".join(by_name) or "none"
             raise SettingsError(f"--tasks: expected any of {there}, got {name!r:.80}")
-    return [by_name[name] for name in names] if names else list(sources.views)
-
-
-def _videos(sources: Sources, views: Sequence[View]) -> _Videos:
-    names = [captioner.name for captioner in sources.captioners]
-    leaves = {key: leaf for view in views for key, leaf in _leaves(view)}
-    of_leaves = [[n_runs_of(verdicts) for verdicts in leaf.verdicts] for leaf in leaves.values()]
-    n_runs = [max((of[c] for of in of_leaves), default=0) for c in range(len(names))]
-    videos = _Videos(Columns(n_runs), {key: place for place, key in enumerate(leaves)})
-    for leaf in leaves.values():
-        rows = rows_of(leaf, leaf.name)
-        videos.columns.add(leaf, rows)
-        logs = [
-            videos.lost.read(run, name, leaf.name)
-            for run, name in zip(leaf.runs, names, strict=True)
-        ]
-        for row in rows:
-            key = row.video_id, row.place
-            videos.blocks.add(row, n_runs, [log.pop(key, None) for log in logs])
-        videos.rows += [(leaf, row) for row in rows]
-    videos.blocks.flush()
-    return videos
-
-
-def _leaves(view: View) -> list[tuple[Leaf, View]]:
-    """The tasks of a view: a group may be of an earlier run than one of its tasks by itself."""
-    runs = tuple(None if run is None else run.path for run in view.runs)
-    return [((task, runs), view.only(task)) for task in view.tasks]
-
-
-def _context(
-    sources: Sources, shown: Sequence[ShownView], notes: Sequence[str]
-) -> dict[str, object]:
-    """What the template shows."""
-    names = [captioner.name for captioner in sources.captioners]
-    some = bool(sources.views)
-    return {
-        "title": f"Captions of {', '.join(names) or 'no run'}",
-        "subtitle": f"Scores, verdicts and replies, by {DISTRIBUTION} {package_version()}.",
-        "warnings": head.warnings_of(sources),
-        "head": [head.score_table(sources), head.run_table(sources)] if some else [],
-        "signatures": head.signature_table(sources) if some else None,
-        "views": [_view_context(one, names) for one in shown],
-        "video_notes": notes,
-        "health": [health.endpoint_table(sources)] if some else [],
-        "footer": f"Charts by Apache ECharts ({LIBRARY}, Apache-2.0). Nothing is loaded from a "
-        "network, and nothing leaves this page.",
-    }
-
-
-def _view_context(one: ShownView, names: Sequence[str]) -> dict[str, object]:
-    view = one.view
-    reasons = health.reason_table(view, names)
-    return {
-        "name": view.name,
-        "shape": [
-            *(pair_table(paired, names) for paired in one.pairs),
-            *tables_of(view, one.sections, names),
-        ],
-        "no_shape": _NO_SHAPE,
-        "lengths": [length_table(view, names)],
-        "missed": missed.missed_tables(view, names),
-        "no_missed": _NO_MISSED,
-        "health": [health.health_table(view, names), *([reasons] if reasons else [])],
-    }
-
-
-def _packs(
-    sources: Sources, shown: Sequence[ShownView], videos: _Videos, frames: Frames
-) -> Iterator[tuple[str, str]]:
-    """Name of each element of data to what it holds."""
-    columns = videos.columns.document()
-    document: dict[str, Any] = {
-        "captioners": [
-            {"name": captioner.name, "n_runs": n_runs}
-            for captioner, n_runs in zip(sources.captioners, videos.columns.n_runs, strict=True)
-        ],
+    views = [by_name[name] for name in options.tasks or by_name]
+    sources = replace(sources, views=views)
+    captioners = [captioner.name for captioner in sources.captioners]
+    columns, texts = Columns(len(captioners)), Texts()
+    places: dict[tuple[object, ...], int] = {}
+    leaves: list[list[int]] = []
+    for view in views:
+        # A group may be of an earlier run than one of its tasks by itself.
+        runs = tuple(None if run is None else run.path for run in view.runs)
+        for task in view.tasks:
+            if (task, runs) not in places:
+                places[task, runs] = len(columns.tasks)
+                columns.tasks.append(columns_of(task, view.tables(task)))
+                texts.add(columns.tasks[-1], view.runs, captioners)
+        leaves.append([places[task, runs] for task in view.tasks])
+    texts.close()
+    missing: list[str] = []
+    documents = view_documents(sources, missing)
+    rows = columns.document()
+    frames = frames_of_rows(
+        columns.tasks, rows["rows"], settings, n_frames=options.n_frames, n_framed=options.n_framed
+    )
+    rows["rows"] |= {"frames": frames.keys, "no_frames": frames.reasons}
+    notes = list(dict.fromkeys([*texts.missing, *missing, *frames.notes]))
+    core = {
+        "title": f"Captions of {listed(captioners) if captioners else 'no run'}",
+        "made_by": f"{DISTRIBUTION} {package_version()}",
+        "warnings": warnings_of(sources),
+        "notes": notes,
+        "captioners": [whole(name) for name in captioners],
+        "runs": run_documents(sources.captioners),
         "views": [
-            view_document(one, [videos.places[key] for key, _ in _leaves(one.view)])
-            for one in shown
+            {**document, "tasks": tasks} for document, tasks in zip(documents, leaves, strict=True)
         ],
         "block_rows": BLOCK_ROWS,
-        "n_blocks": len(videos.blocks.packed),
-        "has_replies": videos.blocks.has_replies,
-        **columns,
+        "n_blocks": len(texts.blocks),
+        "has_replies": texts.has_replies,
+        **rows,
     }
-    document["rows"] |= {"frames": frames.keys, "no_frames": frames.reasons}
-    yield "core", packed_json(document)
-    yield "questions", packed(videos.columns.questions())
-    yield from ((f"text-{place}", text) for place, text in enumerate(videos.blocks.packed))
+    packs = {"core": packed_json(_written(core)), "questions": packed(columns.questions())}
+    packs |= {f"text-{place}": text for place, text in enumerate(texts.blocks)}
     if frames.pictures:
-        yield "frames", json_in_html(frames.pictures)
+        packs["frames"] = json_in_html(frames.pictures)
+    html = _render(core["title"], packs)
+    return Report(html, not views, [*sources.missing, *notes])
+
+
+def _written(value: Any) -> Any:  # noqa: ANN401 - of JSON's types
+    """Return a document whose texts can be written as UTF-8 and whose numbers are finite."""
+    if isinstance(value, Mapping):
+        return {whole(str(name)): _written(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(one) for one in value]
+    if isinstance(value, float):
+        return value if abs(value) < float("inf") else None
+    return whole(value) if isinstance(value, str) else value
+
+
+def _render(title: object, packs: Mapping[str, str]) -> str:
+    from jinja2 import Environment, FileSystemLoader
+
+    environment = Environment(
+        loader=FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    # These files of ours and the packs go in as they are; everything else is escaped.
+    style = _read("page.css")
+    script = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
+    library = _read(f"vendor/{LIBRARY}/echarts.min.js")
+    return environment.get_template("page.html").render(
+        title=title, packs=packs, style=style, script=script, library=library,
+        style_hash=source_hash(style), script_hash=source_hash(script),
+        library_hash=source_hash(library), library_name=LIBRARY,
+    )  # fmt: skip
+
+
+def _read(name: str) -> str:
+    return _PAGE.joinpath(name).read_text("utf-8")

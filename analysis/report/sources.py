@@ -1,32 +1,31 @@
-"""The runs that a report is about, and what of them is not there."""
+"""The runs that a report is about, and what is missing of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from lmms_eval_captions.analysis.verdicts.captioners import Captioner, captioners_of
-from lmms_eval_captions.analysis.verdicts.verdicts import (
-    TaskVerdicts,
-    Verdicts,
-    read_verdicts,
-)
+from lmms_eval_captions.analysis.captioners import Captioner, captioners_of
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults, TaskResults
 
+_FOLDERS: Final = re.compile(r"(?<![\w/:])(?:~|[A-Za-z]:)?[\\/](?:[^\s'\":;,\\/]+[\\/])+")
+"""The folders of an absolute path: a report is handed on, and they are nobody else's business."""
+
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A task or a group that can be looked at, with what each captioner has of it."""
+    """A task or a group, with what each captioner has of it."""
 
     name: str
     verdicts: Sequence[Verdicts | None]
-    """One for each captioner; ``None`` where it has none that can be read."""
+    """One per captioner; ``None`` if it has none that can be read."""
     runs: Sequence[RunResults | None]
-    """The run of each captioner that it is of."""
 
     @property
     def benchmark(self) -> Benchmark[Any, Any]:
@@ -36,26 +35,20 @@ class View:
     @property
     def tasks(self) -> list[str]:
         """The tasks that any captioner has."""
-        of_all = (verdicts.tasks for verdicts in self.verdicts if verdicts is not None)
-        return list(dict.fromkeys(task.task for tasks in of_all for task in tasks))
+        tables = [t for verdicts in self.verdicts if verdicts is not None for t in verdicts.tables]
+        return list(dict.fromkeys(table.task for table in tables))
 
     @property
     def results(self) -> list[TaskResults | None]:
-        """What the run of each captioner found out about it."""
+        """The numbers that each captioner's run gave."""
         return [None if run is None else run.tasks.get(self.name) for run in self.runs]
 
-    def of_task(self, task: str) -> list[TaskVerdicts | None]:
-        """What each captioner has of one of the tasks."""
+    def tables(self, task: str) -> list[TaskTable | None]:
+        """Return what each captioner has of one of the tasks."""
         return [
-            next((one for one in verdicts.tasks if one.task == task), None) if verdicts else None
+            next((t for t in verdicts.tables if t.task == task), None) if verdicts else None
             for verdicts in self.verdicts
         ]
-
-    def only(self, task: str) -> View:
-        """One of the tasks by itself."""
-        of_task = self.of_task(task)
-        verdicts = [None if one is None else Verdicts(task, (one,), False) for one in of_task]
-        return View(task, verdicts, self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +57,27 @@ class Sources:
 
     captioners: Sequence[Captioner]
     views: Sequence[View]
-    missing: list[str] = field(default_factory=list)
-    """What is not there, a sentence each."""
+    missing: Sequence[str]
+    """What is missing, a sentence each."""
 
 
 def sources_of(folders: Sequence[Path]) -> Sources:
-    """The captioners of results folders, with all that can be read of them.
+    """Return the captioners of results folders, with all that can be read of them.
 
     Args:
-        folders: As lmms-eval had them as ``--output_path``; also results files. One without
-            results is said to have none, as that of a run that was ended.
+        folders: As given to lmms-eval as ``--output_path``; also results files. One without
+            results, such as that of a run that was ended, is named as missing.
 
     Raises:
-        DataError: If there is no such folder, or one is named twice.
+        DataError: If a folder does not exist, or is named twice.
     """
     missing: list[str] = []
     good: list[Path] = []
     for folder in folders:
         if not folder.expanduser().exists():
             raise DataError(
-                f"{folder}: there is no such folder or results file; a run that was ended before "
-                "its first score writes none: start it again, what was judged is kept"
+                f"{folder}: no such folder or results file; a run that ended before its first "
+                "score writes none: start it again, what was judged is kept"
             )
         if folder.is_file() and not folder.name.endswith(RESULTS):
             raise DataError(f"{folder}: expected a folder, or a run's *{RESULTS}")
@@ -92,44 +85,44 @@ def sources_of(folders: Sequence[Path]) -> Sources:
             captioners_of([folder])
         except DataError as error:
             missing.append(
-                f"Nothing to show of {error}. The same command again goes on where it ended: what "
-                "was judged is kept"
+                f"Nothing to show of {folder.name}: {without_folders(str(error))}. Run the same "
+                "command again: what was judged is kept"
             )
         else:
             good.append(folder)
     captioners = captioners_of(good) if good else []
-    kept: dict[tuple[Path, str], TaskVerdicts] = {}
-    names = dict.fromkeys(name for captioner in captioners for name in captioner.runs)
     views = []
-    for name in names:
-        verdicts = [_verdicts(captioner, name, kept, missing) for captioner in captioners]
+    for name in dict.fromkeys(name for captioner in captioners for name in captioner.runs):
+        verdicts = [_verdicts(captioner, name, missing) for captioner in captioners]
         if any(verdicts):
-            runs = [captioner.runs.get(name) for captioner in captioners]
-            views.append(View(name, verdicts, runs))
+            views.append(View(name, verdicts, [c.runs.get(name) for c in captioners]))
     return Sources(captioners, _in_order(views), list(dict.fromkeys(missing)))
 
 
-def _verdicts(
-    captioner: Captioner,
-    name: str,
-    kept: dict[tuple[Path, str], TaskVerdicts],
-    missing: list[str],
-) -> Verdicts | None:
+def _verdicts(captioner: Captioner, name: str, missing: list[str]) -> Verdicts | None:
     if name not in captioner.runs:
         return None
     try:
-        return read_verdicts(captioner.runs[name], name, kept)
+        return captioner.verdicts(name, sampled=False)
     except DataError as error:
-        missing.append(f"{captioner.name}, {name}: {error}")
+        missing.append(f"{captioner.name}, {name}: {without_folders(str(error))}")
         return None
 
 
 def _in_order(views: Sequence[View]) -> list[View]:
-    """Groups before their tasks, otherwise as the results have them."""
-    ordered: dict[str, View] = {}
+    """Return groups before their tasks, otherwise in the order of the results."""
     by_name = {view.name: view for view in views}
-    for view in sorted(views, key=lambda view: -len(view.tasks)):
-        for name in (view.name, *view.tasks):
-            if name in by_name:
-                ordered.setdefault(name, by_name[name])
-    return list(ordered.values())
+    names = (
+        name for view in sorted(views, key=lambda view: -len(view.tasks))
+        for name in (view.name, *view.tasks)
+    )  # fmt: skip
+    return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
+
+
+def without_folders(text: str) -> str:
+    """Return a text with the names of files, without the folders that they are in.
+
+    >>> without_folders("/home/me/runs/a_results.json: no such file; see https://x.org/a/b")
+    'a_results.json: no such file; see https://x.org/a/b'
+    """
+    return _FOLDERS.sub("", text)

@@ -1,27 +1,23 @@
-"""The texts of a report, in blocks that the browser unpacks when it needs them."""
+"""Captions, questions and replies for the page, in blocks that the browser unpacks when needed."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lmms_eval_captions.analysis.report.rows import Row
-from lmms_eval_captions.analysis.verdicts.alignment import Key
-from lmms_eval_captions.analysis.verdicts.samples import (
-    Logged,
-    LoggedCaption,
-    logged_captions,
-)
+import numpy as np
+
+from lmms_eval_captions.analysis.report.columns import TaskColumns
+from lmms_eval_captions.analysis.report.sources import without_folders
+from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.analysis.web_page.embedding import packed_json
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
-from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
 BLOCK_ROWS: Final = 64
-"""Rows of a block."""
 _SHOWN_ELSEWHERE: Final = frozenset(
     {
         "run", "reply", "reason", "cached", "usage", "question", "answer", "reference",
@@ -29,137 +25,159 @@ _SHOWN_ELSEWHERE: Final = frozenset(
         "distributions", "scoring", "tokenizer", "bleu", "meteor",
     }
 )  # fmt: skip
-"""Fields of a judgement that are no words of the judge, or stand in a column of their own."""
+"""Fields of a judgement that are not the judge's words, or have a column of their own."""
 
-Said = dict[str, list[str | None]]
-"""What a judge run said of each question of a row."""
+Judgement = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedCaption:
+    """A caption of a sample log."""
+
+    text: str
+    judgements: Sequence[Judgement]
+    """Of all judge runs; those of a run in the order of the questions."""
 
 
 @dataclass(slots=True)
-class Blocks:
-    """Collects the texts of rows."""
+class Texts:
+    """Collects the texts of tasks."""
 
-    packed: list[str] = field(default_factory=list)
+    blocks: list[str] = field(default_factory=list)
     has_replies: bool = False
-    """Whether any caption came with what its judge said."""
-    _rows: list[tuple[object, ...]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """What is missing, a sentence each."""
+    _rows: list[list[Any]] = field(default_factory=list)
+    _without: dict[str, list[str]] = field(default_factory=dict)
+    """Captioner to its tasks without a sample log."""
 
-    def add(self, row: Row, n_runs: Sequence[int], logged: Sequence[LoggedCaption | None]) -> None:
-        """Add the next row.
+    def add(
+        self, of: TaskColumns, runs: Sequence[RunResults | None], captioners: Sequence[str]
+    ) -> None:
+        """Add the rows of a task."""
+        logs = [self._log(of, run, name) for run, name in zip(runs, captioners, strict=True)]
+        reasons = [_reasons(of, side) for side in range(len(logs))]
+        for row, key in enumerate(of.keys):
+            logged = [log.get(key) for log in logs]
+            self.has_replies |= any(one is not None and one.judgements for one in logged)
+            places = range(int(of.first[row]), int(of.first[row + 1]))
+            gold = [_gold(of, place, logged) for place in places]
+            self._rows.append(
+                [
+                    [None if one is None else whole(one.text) for one in logged],
+                    [whole(of.texts[p] or text) for p, (text, _) in zip(places, gold, strict=True)],
+                    [whole(answer) for _, answer in gold],
+                    [
+                        [_said(of, side, run, places, one, reasons[side]) for run in range(n_runs)]
+                        for side, one in enumerate(logged)
+                        for n_runs in (len(of.verdicts[side]),)
+                    ],
+                ]
+            )
+            if len(self._rows) == BLOCK_ROWS:
+                self._flush()
 
-        Args:
-            row: The row.
-            n_runs: Judge runs of each captioner.
-            logged: Its caption in each captioner's sample log.
-        """
-        self.has_replies |= any(one is not None and one.judgements for one in logged)
-        captions = [None if one is None else whole(one.text) for one in logged]
-        said = [
-            _said(row, captioner, n_runs[captioner], one) for captioner, one in enumerate(logged)
-        ]
-        gold = _gold(row, logged)
-        asked = [whole(text or gold[q][0]) for q, text in enumerate(row.asked)]
-        self._rows.append((captions, asked, [whole(answer) for _, answer in gold], said))
-        if len(self._rows) == BLOCK_ROWS:
-            self.flush()
+    def close(self) -> None:
+        """Close the last block, and name the missing logs."""
+        self._flush()
+        if self._without:
+            few = [f"{name} ({plural(len(of), 'task')})" for name, of in self._without.items()]
+            self.missing.append(
+                f"No captions, gold answers and replies of {listed(few)}: run again with "
+                "--log_samples, which asks the judge nothing that it was asked before."
+            )
 
-    def flush(self) -> None:
-        """Close the last block."""
+    def _flush(self) -> None:
         if self._rows:
             names = ("captions", "questions", "answers", "said")
-            columns = zip(*self._rows, strict=True)
-            self.packed.append(packed_json(dict(zip(names, map(list, columns), strict=True))))
+            columns = map(list, zip(*self._rows, strict=True))
+            self.blocks.append(packed_json(dict(zip(names, columns, strict=True))))
             self._rows.clear()
 
-
-@dataclass(slots=True)
-class LostLogs:
-    """Reads sample logs, and keeps what of them is not there."""
-
-    _without: dict[str, list[str]] = field(default_factory=dict)
-    """Captioner to its tasks that have no sample log."""
-    _broken: list[str] = field(default_factory=list)
-
-    def read(self, run: RunResults | None, captioner: str, task: str) -> dict[Key, LoggedCaption]:
-        """The captions of a task by video, with how many of it stood before.
-
-        Args:
-            run: The captioner's run, ``None`` where it has not the task.
-            captioner: Its name.
-            task: One of ours.
-        """
-        found: dict[Key, LoggedCaption] = {}
+    def _log(
+        self, of: TaskColumns, run: RunResults | None, captioner: str
+    ) -> dict[tuple[str, int], LoggedCaption]:
+        """Return the captions of a task by video and how many of it came before."""
+        found: dict[tuple[str, int], LoggedCaption] = {}
         if run is None:
             return found
-        if not run.has_samples(task):
-            self._without.setdefault(captioner, []).append(task)
+        if not run.has_samples(of.task):
+            self._without.setdefault(captioner, []).append(of.task)
             return found
-        n_met: dict[str, int] = defaultdict(int)
+        n_met: Counter[str] = Counter()
         try:
-            for caption in logged_captions(run, task, benchmark_of_task(task)):
-                found[caption.video_id, n_met[caption.video_id]] = caption
-                n_met[caption.video_id] += 1
+            for video, caption in logged_captions(run, of.task, of.benchmark.headline):
+                found[video, n_met[video]] = caption
+                n_met[video] += 1
         except DataError as error:
-            self._broken.append(f"{captioner}: {error}")
+            self.missing.append(f"{captioner}: {without_folders(str(error))}")
         return found
 
-    def words(self) -> list[str]:
-        """What is not there, and how to get it."""
-        return [
-            *(
-                f"{captioner}: captions, gold answers and replies of {_few(tasks)} are not here: "
-                "the run has no sample log of it. Run it again with --log_samples, which asks the "
-                "judge nothing that it was asked before"
-                for captioner, tasks in self._without.items()
-            ),
-            *self._broken,
-        ]
+
+def logged_captions(
+    run: RunResults, task: str, headline: str
+) -> Iterator[tuple[str, LoggedCaption]]:
+    """Yield the captions of a task that were judged, in the order of the log.
+
+    Raises:
+        DataError: If the run has no sample log of the task, or it cannot be read to its end.
+    """
+    for sample in run.samples(task):
+        item = sample.get(headline)
+        if isinstance(item, dict):
+            said = item.get("judgements")
+            judgements = (
+                [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+            )
+            yield str(item.get("video_id")), LoggedCaption(caption_of(sample), judgements)
 
 
-def _few(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+def caption_of(sample: Mapping[str, Any]) -> str:
+    """Return the caption of a sample of a log."""
+    replies = sample.get("filtered_resps") or sample.get("resps") or ""
+    while isinstance(replies, list):
+        replies = replies[0] if replies else ""
+    return str(replies)
 
 
-def _said(row: Row, captioner: int, n_runs: int, logged: LoggedCaption | None) -> list[Said]:
-    """What each judge run said, nothing where that is not logged."""
-    of_runs: list[list[Mapping[str, Any]]] = [[] for _ in range(n_runs)]
-    for judgement in () if logged is None else logged.judgements:
-        run = judgement.get("run")
-        if isinstance(run, int) and 0 <= run < n_runs:
-            of_runs[run].append(judgement)
-    record = row.records[captioner]
-    # Of a caption that was not judged at all the record says why.
-    why = list(record.reasons) if record is not None else []
-    return [
-        _columns(row.places[captioner], judgements, why[0] if len(why) == 1 else None)
-        for judgements in of_runs
-    ]
+def _reasons(of: TaskColumns, side: int) -> dict[tuple[str, int, int, int], str]:
+    """Return why questions are unscored, by video, copy, judge run and question."""
+    table = of.tables[side]
+    if table is None or "reason" not in table.rows:
+        return {}
+    rows = table.rows[table.rows["reason"].notna() & table.rows["question_index"].notna()]
+    columns = ("video", "copy", "run", "question_index", "reason")
+    keyed = zip(*(rows[name].tolist() for name in columns), strict=True)
+    return {(v, int(c), int(r), int(q)): reason for v, c, r, q, reason in keyed}
 
 
-def _columns(places: Sequence[int | None], judgements: Sequence[Logged], why: str | None) -> Said:
-    if not judgements:
-        reasons = [None if place is None else whole(why) for place in places] if why else []
-        return {"answer": [], "words": [], "reply": [], "reason": reasons}
-    of_questions = [
-        judgements[place] if place is not None and place < len(judgements) else {}
-        for place in places
-    ]
-    return {
-        "answer": [
-            _text(said.get("predicted_answer", said.get("choice"))) for said in of_questions
-        ],
-        "words": [whole(_words(said)) for said in of_questions],
-        "reply": [whole(str(said.get("reply", ""))) for said in of_questions],
-        "reason": [_text(said.get("reason")) for said in of_questions],
-    }
+def _said(
+    of: TaskColumns,
+    side: int,
+    run: int,
+    places: range,
+    logged: LoggedCaption | None,
+    reasons: Mapping[tuple[str, int, int, int], str],
+) -> dict[str, list[str | None]]:
+    """Return what a judge run said of each question of a row."""
+    judgements = [] if logged is None else [j for j in logged.judgements if j.get("run") == run]
+    row = int(np.searchsorted(of.first, places.start, side="right")) - 1 if len(places) else 0
+    video, copy = of.keys[row] if len(places) else ("", 0)
+    found: dict[str, list[str | None]] = {"answer": [], "words": [], "reply": [], "reason": []}
+    for place in places:
+        index = int(of.places[side, place])
+        said = judgements[index] if 0 <= index < len(judgements) else {}
+        reason = said.get("reason") or reasons.get((video, copy, run, index))
+        answer = said.get("predicted_answer", said.get("choice"))
+        found["answer"].append(None if answer is None else whole(str(answer)))
+        found["words"].append(whole(_words(said)))
+        found["reply"].append(whole(str(said.get("reply", ""))))
+        found["reason"].append(None if reason is None else whole(str(reason)))
+    return {name: column if any(column) else [] for name, column in found.items()}
 
 
-def _text(value: object) -> str | None:
-    return None if value is None else whole(str(value))
-
-
-def _words(said: Logged) -> str:
-    """What else a judgement holds, such as grades, as people read it.
+def _words(said: Judgement) -> str:
+    """Return what else a judgement holds, such as grades, for people.
 
     >>> _words({"verdict": "yes", "score": 4.0, "asks": ["no", "no", None]})
     'score 4, asks no / no / unreadable'
@@ -173,7 +191,7 @@ def _words(said: Logged) -> str:
         if isinstance(value, dict):
             words += [f"{key} {_plain(one)}" for key, one in value.items()]
         elif isinstance(value, list):
-            words.append(f"{name} {' / '.join(_plain(one) for one in value)}")
+            words.append(f"{name} {' / '.join(map(_plain, value))}")
         else:
             words.append(f"{name} {_plain(value)}")
     return ", ".join(words)
@@ -185,15 +203,12 @@ def _plain(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _gold(row: Row, logged: Sequence[LoggedCaption | None]) -> list[tuple[str, str]]:
-    """The text and the gold answer of each question, as any sample log has them."""
-    found = [("", "")] * len(row.asked)
-    for one, places in zip(logged, row.places, strict=True):
-        of_run = [] if one is None else [said for said in one.judgements if said.get("run") == 0]
-        for question, place in enumerate(places):
-            if place is not None and place < len(of_run):
-                said = of_run[place]
-                answer = said.get("answer", said.get("reference"))
-                if not any(found[question]):
-                    found[question] = str(said.get("question") or ""), str(answer or "")
-    return found
+def _gold(of: TaskColumns, place: int, logged: Sequence[LoggedCaption | None]) -> tuple[str, str]:
+    """Return the text and the gold answer of a question, as any sample log has them."""
+    for side, one in enumerate(logged):
+        index = int(of.places[side, place])
+        first = [] if one is None else [j for j in one.judgements if j.get("run") == 0]
+        if 0 <= index < len(first):
+            answer = first[index].get("answer", first[index].get("reference"))
+            return str(first[index].get("question") or ""), str(answer or "")
+    return "", ""

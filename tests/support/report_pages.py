@@ -1,4 +1,4 @@
-"""A page of ``report`` as a browser without script shows it, and the data that its script unpacks.
+"""A page of ``report`` without a browser: the data that its script unpacks.
 
 Written by the page's contract and not with the code that makes it.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,6 @@ TASKS = ("vidcapbench_ae", "vdc_camera", "vcapsbench", "capquiz", "msvd_eval_ref
 """A task of each benchmark."""
 RATED, UNSCORED, NOT_ASKED = 253, 254, 255
 NO_GROUP = 65_535
-
-
-@dataclass
-class ShownTable:
-    """A table of the page."""
-
-    section: str
-    view: str | None
-    caption: str
-    header: list[str]
-    rows: list[list[str]]
 
 
 @dataclass
@@ -54,71 +43,60 @@ class ShownQuestion:
 class Page:
     """A page that was parsed."""
 
-    tables: list[ShownTable] = field(default_factory=list)
-    scripts: dict[str, str] = field(default_factory=dict)
+    scripts: dict[str, str]
     """Of elements with an id."""
-    text: str = ""
-
-    def table(self, caption: str, view: str | None = None) -> ShownTable:
-        """The one table with a caption that begins so."""
-        found = [t for t in self.tables if t.caption.startswith(caption) and t.view == view]
-        assert len(found) == 1, [(t.view, t.caption) for t in self.tables]
-        return found[0]
 
     @property
     def core(self) -> dict[str, Any]:
         """The names and columns."""
-        return json.loads(self._bytes("core"))  # type: ignore[no-any-return] # an object
+        return json.loads(self.unpacked("core"))  # type: ignore[no-any-return] # an object
 
-    def blocks(self) -> list[dict[str, Any]]:
-        """The texts."""
-        return [json.loads(self._bytes(f"text-{k}")) for k in range(self.core["n_blocks"])]
+    def view(self, name: str) -> dict[str, Any]:
+        """What is shown of a task or group."""
+        (found,) = [view for view in self.core["views"] if view["name"] == name]
+        return found  # type: ignore[no-any-return] # an object
 
     def questions(self) -> Iterator[tuple[str, str, list[str | None], list[ShownQuestion]]]:
         """Of each row: task, video, each captioner's caption, questions."""
-        core, data = self.core, self._bytes("questions")
-        rows, n, n_sections = core["rows"], core["n_questions"], core["n_sections"]
-        assert len(data) == n * (2 * n_sections + sum(c["n_runs"] for c in core["captioners"]))
-        groups = [
-            memoryview(data[2 * n * k : 2 * n * (k + 1)]).cast("H") for k in range(n_sections)
-        ]
-        codes, start = [], 2 * n * n_sections
-        for captioner in core["captioners"]:
-            codes.append(
-                [data[start + n * r : start + n * (r + 1)] for r in range(captioner["n_runs"])]
-            )
-            start += n * captioner["n_runs"]
-        blocks = self.blocks()
-        for place, video in enumerate(rows["video"]):
-            block, at = divmod(place, core["block_rows"])
-            texts = {name: column[at] for name, column in blocks[block].items()}
-            task = core["tasks"][rows["task"][place]]
-            first, count = rows["first"][place], rows["n"][place]
-            assert len(texts["questions"]) == len(texts["answers"]) == count
+        core, data, at = self.core, self.unpacked("questions"), 0
+        of_tasks = []
+        for task in core["tasks"]:
+            columns = []
+            for size in [2] * len(task["sections"]) + [1] * sum(task["n_runs"]):
+                end = at + size * task["n"]
+                columns.append(memoryview(data[at:end]).cast("H" if size == 2 else "B"))
+                at = end
+            of_tasks.append(columns)
+        assert at == len(data)
+        blocks = [json.loads(self.unpacked(f"text-{k}")) for k in range(core["n_blocks"])]
+        starts = [sum(one["n"] for one in core["tasks"][:k]) for k in range(len(core["tasks"]))]
+        for place, video in enumerate(core["rows"]["video"]):
+            block, row = divmod(place, core["block_rows"])
+            texts = {name: column[row] for name, column in blocks[block].items()}
+            number = core["rows"]["task"][place]
+            task, columns = core["tasks"][number], of_tasks[number]
+            first = core["rows"]["first"][place] - starts[number]
             shown = []
-            for q in range(count):
-                code = {
-                    s["name"]: s["groups"][groups[k][first + q]]
-                    for k, s in enumerate(task["sections"])
-                    if groups[k][first + q] != NO_GROUP
+            for q in range(core["rows"]["n"][place]):
+                codes = [column[first + q] for column in columns]
+                groups = {
+                    section["name"]: section["groups"][code]
+                    for section, code in zip(task["sections"], codes, strict=False)
+                    if code != NO_GROUP
                 }
-                verdicts = [[_label(task, run[first + q]) for run in of] for of in codes]
+                labels = iter(_label(task, code) for code in codes[len(task["sections"]) :])
+                verdicts = [[next(labels) for _ in range(n)] for n in task["n_runs"]]
                 said = [
                     [{name: of[q] for name, of in run.items() if of} for run in of_captioner]
                     for of_captioner in texts["said"]
                 ]
-                shown.append(
-                    ShownQuestion(texts["questions"][q], texts["answers"][q], code, verdicts, said)
-                )
+                one = (texts["questions"][q], texts["answers"][q], groups, verdicts, said)
+                shown.append(ShownQuestion(*one))
             yield task["name"], video, texts["captions"], shown
 
-    def _bytes(self, name: str) -> bytes:
+    def unpacked(self, name: str) -> bytes:
+        """One of the data elements."""
         return gzip.decompress(base64.b64decode(self.scripts[name]))
-
-
-def page_of(*folders: Path, **options: Any) -> Page:
-    """The page that ``report`` makes of results folders, parsed."""
-    return parsed(html_of(*folders, **options))
 
 
 def html_of(*folders: Path, **options: Any) -> str:
@@ -129,10 +107,7 @@ def html_of(*folders: Path, **options: Any) -> str:
 
 def parsed(html: str) -> Page:
     """A page by its text."""
-    parser = _Parser()
-    parser.feed(html)
-    parser.close()
-    return parser.page
+    return Page(dict(re.findall(r'<script id="([\w-]+)"[^>]*>([^<]*)</script>', html)))
 
 
 def _label(task: dict[str, Any], code: int) -> str | None:
@@ -141,63 +116,3 @@ def _label(task: dict[str, Any], code: int) -> str | None:
         return others[code]
     name: str = task["labels"][code]["name"]
     return name
-
-
-class _Parser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.page = Page()
-        self._section = ""
-        self._view: str | None = None
-        self._script: str | None = None
-        self._cell: list[str] | None = None
-        self._divs = 0
-        self._skips = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        known = dict(attrs)
-        if tag == "section":
-            self._section = known.get("id") or ""
-        elif tag == "div":
-            self._divs += 1
-            if known.get("class") == "view":
-                self._view, self._divs = known["data-view"], 0
-        elif tag == "script":
-            self._script = known.get("id") or ""
-        elif tag == "style":
-            self._skips += 1
-        elif tag == "table":
-            self.page.tables.append(ShownTable(self._section, self._view, "", [], []))
-        elif tag == "tr":
-            self.page.tables[-1].rows.append([])
-        elif tag in ("td", "th", "caption"):
-            self._cell = []
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "script":
-            self._script = None
-        elif tag == "style":
-            self._skips -= 1
-        elif tag == "div" and self._view is not None:
-            self._divs -= 1
-            if self._divs < 0:
-                self._view = None
-        elif tag == "thead":
-            self.page.tables[-1].header = self.page.tables[-1].rows.pop()
-        elif tag in ("td", "th"):
-            assert self._cell is not None
-            self.page.tables[-1].rows[-1].append("".join(self._cell))
-            self._cell = None
-        elif tag == "caption":
-            assert self._cell is not None
-            self.page.tables[-1].caption = " ".join("".join(self._cell).split())
-            self._cell = None
-
-    def handle_data(self, data: str) -> None:
-        if self._script is not None:
-            self.page.scripts[self._script] = self.page.scripts.get(self._script, "") + data
-        elif self._cell is not None:
-            self._cell.append(data)
-            self.page.text += data
-        elif not self._skips:
-            self.page.text += data

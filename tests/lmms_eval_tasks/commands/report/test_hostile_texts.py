@@ -80,14 +80,14 @@ def test_nothing_of_them_runs(run: Path, opened: Open) -> None:
     for task in TASKS:
         page.select_option("#view", label=task)
         page.fill("#search", "<script>")
-        page.locator("#found").filter(has_not_text="searching").wait_for()
+        page.evaluate("searched.isRead")
         page.fill("#search", "")
         page.select_option("#sort", "name")
-        page.locator("#video-table .body .row").first.click()
-        page.locator("#details .question").first.wait_for()
-        for summary in page.locator("#details summary").all()[:12]:
+        page.locator("#video-table tr.row button").first.click()
+        page.locator("tr.detail .question").first.wait_for()
+        for summary in page.locator("tr.detail summary").all()[:12]:
             summary.click()
-        page.locator("#details .reply").first.wait_for()
+        page.locator("tr.detail .reply").first.wait_for()
     assert page.title() == title
     assert (
         page.evaluate("document.querySelectorAll('iframe, img:not([src^=\"data:\"]), svg').length")
@@ -96,8 +96,7 @@ def test_nothing_of_them_runs(run: Path, opened: Open) -> None:
     # One element of style, the library and the script; the others hold data.
     assert page.locator("style").count() == 1
     assert page.locator("script:not([type])").count() == 2
-    assert page.locator("#details .reply").first.inner_text().startswith("a long reply </script>")
-    assert len(page.locator("#details .reply").first.inner_text()) <= 20_000
+    assert page.locator("tr.detail .reply").first.inner_text().startswith("a long reply </script>")
 
 
 def test_the_policy_lets_nothing_in() -> None:
@@ -108,7 +107,7 @@ def test_the_policy_lets_nothing_in() -> None:
     )
     rules: dict[str, Any] = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == "'none'"
-    assert rules["img-src"] == "data:"
+    assert rules["img-src"] == "data: blob:"
     assert set(rules) == {
         "default-src",
         "img-src",

@@ -1,4 +1,4 @@
-"""The subcommand ``report`` of ``lmms-eval-captions``."""
+"""The command ``report``."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ if TYPE_CHECKING:
 
 
 def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``report`` to the parser of ``lmms-eval-captions``."""
+    """Add the command to the parser."""
     command = commands.add_parser(
         "report",
-        help="one HTML file to look at runs with: scores, videos, verdicts and replies",
+        help="one HTML file: scores, comparison, groups, videos with verdicts and replies",
         description="Writes one HTML file that works without a network and can be passed around: "
-        "scores with their intervals, what is missed, every video with its caption, questions, "
-        "verdicts and the judge's replies; several folders side by side. Needs --log_samples for "
-        "captions and replies.",
+        "scores with their intervals, the comparison of captioners, groups of questions, and every "
+        "video with its caption, questions, verdicts and the judge's replies. Needs --log_samples "
+        "for captions and replies.",
     )
     command.add_argument(
-        "folders", nargs="+", type=Path, metavar="FOLDER",
-        help="folders given to lmms-eval as --output_path, or results files; the others are "
-        "compared with the first",
-    )  # fmt: skip
+        "folders", nargs="+", type=Path, metavar="FOLDER", help="results folders or results files"
+    )
     command.add_argument(
         "-o", "--output", type=Path, default=Path("report.html"), metavar="FILE",
-        help="(report.html)",
+        help="(default: report.html)",
     )  # fmt: skip
-    command.add_argument("--tasks", metavar="NAMES", help="tasks, separated by commas; all without")
+    command.add_argument(
+        "--tasks", metavar="NAMES", help="tasks and groups, separated by commas (default: all)"
+    )
     command.add_argument(
         "--videos",
         metavar="DATA",
-        help="folder with the videos, as LMMS_CAPTIONS_DATA has it (which is the default)",
+        help="folder with the videos (default: LMMS_CAPTIONS_DATA)",
     )
     command.add_argument(
-        "--frames", type=_whole, default=4, metavar="N", help="frames of each video, 0 for none (4)"
-    )
+        "--frames", type=_whole, default=4, metavar="N",
+        help="frames of each video, 0 for none (default: 4)",
+    )  # fmt: skip
     command.add_argument(
         "--framed", type=_whole, default=50, metavar="N",
-        help="videos that have frames, the ones that score worst first (50)",
+        help="videos with frames, those that score worst (default: 50)",
     )  # fmt: skip
     command.set_defaults(run=_report)
 
@@ -64,7 +65,7 @@ def _report(arguments: argparse.Namespace) -> int:
     settings = read_data_settings()
     if arguments.videos is not None:
         if arguments.videos != SAMPLE and not Path(arguments.videos).expanduser().is_dir():
-            raise SettingsError(f"--videos {arguments.videos}: there is no such folder")
+            raise SettingsError(f"--videos {arguments.videos}: no such folder")
         settings = replace(settings, data=str(Path(arguments.videos).expanduser()))
     report = make_report(arguments.folders, options, settings)
     try:
