@@ -1,1 +1,0 @@
-"""The subcommand ``compare``: which captioner is better, by how much, and whether that is sure."""
