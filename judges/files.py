@@ -154,11 +154,7 @@ def read_whole(path: Path) -> bytes:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not blank, each with its number, which starts at 1.
-
-    Raises:
-        OSError: As :func:`open_file`, or ValueError.
-    """
+    """The lines of a file that are not blank, each with its number, which starts at 1."""
     with open_file(path) as stream:
         for number, raw in enumerate(stream, start=1):
             if raw.strip():
@@ -166,11 +162,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, object]]:
-    """The JSON value of each line that is not blank, with the line's number, which starts at 1.
-
-    Raises:
-        OSError: As :func:`open_file`, or ValueError; :class:`BadLineError` where a line is no JSON.
-    """
+    """The JSON value of each line that is not blank, with the line's number, which starts at 1."""
     for number, raw in numbered_lines(path):
         try:
             value = parse_json(raw)
@@ -227,10 +219,6 @@ class CsvTable:
         separators: Characters one of which may stand between cells: the one that makes the most
             columns of the header, the first of those that make equally many.
         expected: Names of columns that tell the separator apart before their number does.
-
-    Raises:
-        ValueError: If it is not such text or has a column twice; the text says after which line.
-            So do the rows.
     """
 
     def __init__(self, lines: Iterable[str], separators: str, expected: Collection[str]) -> None:
@@ -321,8 +309,6 @@ def _is_plain(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
 
 
 class _YamlLoader(yaml.SafeLoader):
-    """PyYAML's safe loader, to which a key that stands twice in a mapping is an error."""
-
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         keys = Counter(key.value for key, _ in node.value if isinstance(key.value, str))
         if repeated := [key for key, n in keys.items() if n > 1]:

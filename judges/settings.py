@@ -51,11 +51,7 @@ class Variable:
     """Text that is read where it is not set; without, its value is then ``None``."""
 
     def read(self, environ: Mapping[str, str]) -> object:
-        """The value; a blank variable is not set.
-
-        Raises:
-            SettingsError: If it cannot be used; the text names the variable.
-        """
+        """The value; a blank variable is not set."""
         text = environ.get(self.name, "").strip() or self.default
         if text is None:
             return None
@@ -190,7 +186,6 @@ class _CommonSettings:
 
 
 def _field(variable: str) -> str:
-    """Return the name of a variable's field: ``openai_key`` of ``OPENAI_API_KEY``."""
     return variable.lower().replace("_api_key", "_key")
 
 
@@ -312,11 +307,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the judge is asked.
-
-        Raises:
-            SettingsError: If a URL or the key cannot be used; those of the other API are not read.
-        """
+        """Where the judge is asked."""
         usual = DIALECTS[self.api or OPENAI.name]
         given = [("LMMS_CAPTIONS_JUDGE_URL", self.judge_url), *self._set(usual.url_variables)]
         name, text = next((pair for pair in given if pair[1]), ("", usual.default_url))
@@ -338,7 +329,6 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         )
 
     def _set(self, variables: Sequence[str]) -> list[tuple[str, str]]:
-        """Return those of an API's variables that are set, with their values."""
         values = ((name, getattr(self, _field(name))) for name in variables)
         return [(name, value) for name, value in values if value]
 
@@ -348,11 +338,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         return self.endpoint.names if self.store_by == "endpoint" else None
 
     def require_judge_access(self) -> None:
-        """Raise where an endpoint would be called without a key, or cannot be called.
-
-        Raises:
-            SettingsError: As :meth:`.Endpoint.require_access`.
-        """
+        """Raise where an endpoint would be called without a key, or cannot be called."""
         self.endpoint.require_access(
             "the judge at",
             "set it, point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
@@ -363,9 +349,6 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         """Raise where a benchmark's own judge would be asked of a server on this machine.
 
         Such a server holds the model that it was started with, and some answer to any name.
-
-        Raises:
-            SettingsError: If no judge is named and a URL is on this machine.
         """
         here = None if self.judge else self.endpoint.local_url
         if here is not None:
@@ -418,11 +401,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
 
 
 def data_settings() -> DataSettings:
-    """The process's settings of the data.
-
-    Raises:
-        SettingsError: As :func:`read_data_settings`.
-    """
+    """The process's settings of the data."""
     return read_data_settings()
 
 

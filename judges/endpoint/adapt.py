@@ -89,9 +89,6 @@ def served_name(
     """Return the name under which a model answered, if it says more than the one asked for.
 
     A name of another version is logged once.
-
-    Raises:
-        JudgeStoppedError: If it is another model.
     """
     if served is None or is_same_name(served, alias or asked):
         return None
@@ -213,8 +210,6 @@ def cannot_see(said: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The form in which a model's requests are sent."""
-
     left_out: tuple[str, ...] = ()
     is_extended: bool = True
     """Whether parameters are added."""
@@ -240,15 +235,7 @@ class _Model:
 
 
 class Adaptations:
-    """Sends requests in the form that their model takes.
-
-    Args:
-        words: Words of the model's role.
-        added: Parameters that are added to every request.
-        not_taken: Parameters that the API does not have.
-        n_replicas: Number of servers; one may take what another refuses.
-        is_batch: Whether a try takes a day, so that only named parameters are left out.
-    """
+    """Sends requests in the form that their model takes."""
 
     def __init__(
         self,
@@ -267,11 +254,7 @@ class Adaptations:
         self._models: dict[str, _Model] = {}
 
     async def send(self, request: Request, attempt: int, send: Send) -> Reply:
-        """Return the reply to a request, with the parameters that were left out.
-
-        Raises:
-            JudgeError: That of ``send`` for the first form, if no other one is answered.
-        """
+        """Return the reply to a request, with the parameters that were left out."""
         known = self._models.get(request.model)
         if known is None:
             known = self._models[request.model] = _Model(_Form(left_out=self._not_taken))

@@ -230,11 +230,7 @@ class Asker:
         return self._until.setdefault(request.key(0), attempt)
 
     async def _reply(self, request: Request, attempt: int) -> tuple[Reply, bool]:
-        """Return a reply, and whether it cost nothing.
-
-        Raises:
-            JudgeError: If there is none, or it could not be saved.
-        """
+        """Return a reply, and whether it cost nothing."""
         if request.model == LEXICAL:
             return Reply(request.stand_in(), "stop", is_final=True), False
         key = request.key(attempt)
@@ -257,7 +253,6 @@ class Asker:
                 return reply, True
 
     async def _send_once(self, request: Request, attempt: int, key: bytes) -> Reply:
-        """Send a request and save its reply, for all who ask the same meanwhile."""
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._under_way[key] = twin
         self._meter.n_asking += 1
@@ -332,7 +327,6 @@ class Asker:
         return Flight(request.timeout_s, given_s, time.monotonic())
 
     async def _fly(self, request: Request, attempt: int, flight: Flight) -> Reply:
-        """Send a request once, in the form that its model takes."""
         self.in_flight.add(flight)
         if self._client is None:
             self._client = self._open_client()
@@ -379,7 +373,6 @@ class Asker:
                 self._slots.hand_out_soon()
 
     def _is_own(self, stored: Reply, request: Request) -> bool:
-        """Return whether a stored reply is of the model that was asked for."""
         return not self._names_models or is_own(stored.model, request.model, self._config.alias)
 
     def _named(self, reply: Reply, request: Request) -> Reply:
@@ -393,12 +386,7 @@ class Asker:
     def _after_failure(
         self, request: Request, error: JudgeUnavailableError, failed: _Attempts, flight: Flight
     ) -> float:
-        """Return the seconds until a request that failed is sent again.
-
-        Raises:
-            GaveUpError: If it is this request that fails.
-            EndpointSilentError: If the endpoint answers nothing any more.
-        """
+        """Return the seconds until a request that failed is sent again."""
         now_s = time.monotonic()
         self._meter.retried[error.kind] += 1
         self._progress.failed(error)
@@ -459,7 +447,6 @@ class Asker:
             )
 
     def _end(self, request: Request, words: str, cause: JudgeError) -> None:
-        """Stop a model after an outage."""
         self._had_outage = True
         error = EndpointSilentError(words)
         self.stop(request.model, error, request.shown)
@@ -476,7 +463,6 @@ class Asker:
         return max(wait_s, min(error.retry_after_s or 0.0, config.patience_s))
 
     def _hint(self, reply: Reply) -> str:
-        """Return why a reply cannot be read, if that can be seen."""
         if reply.finish_reason == "content_filter":
             return "; the last one was withheld by the provider's content filter"
         setting = self._words.max_tokens

@@ -67,11 +67,7 @@ class SentBatch:
 
 
 class Ledger:
-    """The batches at one endpoint, one JSON file each; it holds ids and no texts.
-
-    Raises:
-        StoreError: If the folder cannot be read.
-    """
+    """The batches at one endpoint, one JSON file each; it holds ids and no texts."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self._folder = folder
@@ -92,11 +88,7 @@ class Ledger:
         return self._folder / f"{batch.name}.json"
 
     def save(self, batch: SentBatch) -> None:
-        """Write a batch down; it is in the operating system's hands when this returns.
-
-        Raises:
-            StoreError: If it cannot be written.
-        """
+        """Write a batch down; it is in the operating system's hands when this returns."""
         record = {
             "url": self._url,
             "model": batch.model,
@@ -145,11 +137,7 @@ class Ledger:
 
 
 def _batch_in(record: Mapping[str, object], name: str) -> SentBatch:
-    """The batch in a file of the ledger.
-
-    Raises:
-        ValueError: If a field is not what :meth:`Ledger.save` writes; others where one is missing.
-    """
+    """The batch in a file of the ledger."""
     model, ids, batch_id = record["model"], record["ids"], record["batch_id"]
     created_s = record["created_s"]
     if (
@@ -212,7 +200,6 @@ class Group:
 
 
 def _line(custom_id: str, body: bytes) -> bytes:
-    """Return a request as a line of a batch's file."""
     return b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":%s}\n' % (
         custom_id.encode("ascii"),
         body,
@@ -220,11 +207,7 @@ def _line(custom_id: str, body: bytes) -> bytes:
 
 
 class BatchClient:
-    """Chat completions through a Batch API; must be made inside the event loop.
-
-    Raises:
-        JudgeStoppedError: If the folder cannot be read.
-    """
+    """Chat completions through a Batch API; must be made inside the event loop."""
 
     def __init__(
         self, url: str, api_key: str | None, *, folder: Path, pace: BatchPace | None = None
@@ -256,19 +239,7 @@ class BatchClient:
         *,
         timeout_s: float,  # noqa: ARG002 - of clients that answer at once
     ) -> Reply:
-        """The reply to a request, hours later.
-
-        Args:
-            request: What is asked. Two that differ in parameters which their model refuses are
-                different ones, and get a reply each.
-            attempt: 0, and one more for each fresh sample.
-            timeout_s: Not used: a batch takes up to a day.
-
-        Raises:
-            JudgeUnavailableError: What can pass: a batch that expired, a line that failed so.
-            JudgeRequestError: This request is refused.
-            JudgeStoppedError: The endpoint refuses them all, or the batch was cancelled.
-        """
+        """The reply to a request, hours later."""
         body, asked = OPENAI.encode(request, attempt), request.body(attempt)
         digest = hashlib.blake2b(body, digest_size=16)
         if asked != body:
@@ -312,7 +283,6 @@ class BatchClient:
             self._watch = self._spawn(self._when_quiet())
 
     async def _when_quiet(self) -> None:
-        """Send what has gathered when nothing new comes."""
         while self._groups or self._resumed:
             wait_s = self._last_arrival_s + self._pace.quiet_s - time.monotonic()
             if wait_s > 0:
@@ -430,7 +400,6 @@ class BatchClient:
             ) from error
 
     async def _wait(self, sent: SentBatch) -> State:
-        """The batch's state once it has ended."""
         wait_s, told = self._pace.first_poll_s, ""
         answered_s = time.monotonic()
         while True:
@@ -501,7 +470,6 @@ class BatchClient:
 
 
 def _refused_for_now(state: State) -> bool:
-    """Whether a batch failed as there is too much at the provider already."""
     return state.get("status") == "failed" and any(
         code in _TOO_MUCH for code, _ in errors_of(state)
     )

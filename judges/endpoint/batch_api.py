@@ -87,7 +87,6 @@ def words_of(state: Mapping[str, object], api_key: str | None) -> str:
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Lines of a file but those that are larger than an answer may be."""
     while line := file.readline(MOST_BYTES + 1):
         if len(line) <= MOST_BYTES:
             yield line
@@ -178,11 +177,7 @@ class BatchApi:
             logging.getLogger(name).setLevel(logging.WARNING)
 
     async def upload(self, content: bytes, name: str) -> str:
-        """Upload the requests of a batch, one JSON object per line; returns the file's id.
-
-        Raises:
-            JudgeError: If the file cannot be uploaded.
-        """
+        """Upload the requests of a batch, one JSON object per line; returns the file's id."""
         file = (name, content, "application/jsonl")
         try:
             return str((await self._call(self._client.files.create(file=file, purpose="batch"))).id)
@@ -193,11 +188,7 @@ class BatchApi:
             ) from error
 
     async def create(self, file_id: str, name: str) -> str:
-        """Make a batch of an uploaded file, once; returns its id.
-
-        Raises:
-            JudgeError: If it cannot be made.
-        """
+        """Make a batch of an uploaded file, once; returns its id."""
         once = self._client.with_options(max_retries=0)
         for attempt in range(_N_RETRIES + 1):
             try:
@@ -220,11 +211,7 @@ class BatchApi:
         raise AssertionError
 
     async def find(self, name: str) -> str | None:
-        """Return the id of the batch with our name, ``None`` if there is none.
-
-        Raises:
-            JudgeError: If the batches cannot be listed.
-        """
+        """Return the id of the batch with our name, ``None`` if there is none."""
         n_seen = 0
         with self._classified():
             async for batch in self._client.batches.list(limit=_PAGE):
@@ -236,11 +223,7 @@ class BatchApi:
         return None
 
     async def state(self, batch_id: str) -> State:
-        """Return a batch as it is now.
-
-        Raises:
-            JudgeError: If it cannot be looked at.
-        """
+        """Return a batch as it is now."""
         batch = await self._call(self._client.batches.retrieve(batch_id))
         if not hasattr(batch, "to_dict"):
             raise JudgeUnavailableError(
@@ -280,7 +263,6 @@ class BatchApi:
 
     @contextmanager
     def _classified(self) -> Iterator[None]:
-        """Turn the package's errors into ours."""
         openai = self._openai
         try:
             yield

@@ -161,11 +161,7 @@ class ChatClient:
 
 
 async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -> tuple[str, ...]:
-    """Return the names of the models that an endpoint lists, with llama.cpp's aliases.
-
-    Raises:
-        JudgeError: If it cannot be asked, or lists none.
-    """
+    """Return the names of the models that an endpoint lists, with llama.cpp's aliases."""
     dialect = DIALECTS[api]
     source = Source(dialect.models_url(url), api_key)
     async with _open_session(dialect.headers(api_key)) as session:
@@ -230,7 +226,6 @@ def no_reply(  # noqa: PLR0911 - one return for each kind
 
 
 def _open_session(headers: Mapping[str, str]) -> aiohttp.ClientSession:
-    """Open a session without cookies."""
     return aiohttp.ClientSession(
         headers={"Content-Type": "application/json", **headers},
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S),
@@ -244,11 +239,6 @@ def _timeout(total_s: float) -> aiohttp.ClientTimeout:
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body of an answer, of an error its first 64 KB.
-
-    Raises:
-        aiohttp.ClientPayloadError: If an answer of 200 is larger than 16 MB or cut short.
-    """
     is_good = response.status == 200
     most_bytes = MOST_BYTES if is_good else _MOST_ERROR_BYTES
     pieces: list[bytes] = []

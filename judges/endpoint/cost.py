@@ -121,13 +121,6 @@ class Prices:
     ) -> float | None:
         """Return US dollars, ``None`` if the model's price is not known.
 
-        Args:
-            model: Its name.
-            input_tokens: Tokens of the prompts.
-            output_tokens: Tokens of the replies.
-            cached_tokens: Input tokens that the provider had in its cache.
-            mode: In batches these get no further discount.
-
         >>> load_prices().cost_usd("gpt-4o-2024-08-06", input_tokens=10**6, output_tokens=10**5)
         3.5
         """
@@ -210,7 +203,6 @@ def prices_file(environ: Mapping[str, str] | None = None) -> Path | None:
 
 
 def _own_price(model: str, entry: object, where: str) -> Price:
-    """Return a price of the user's file; what it does not say of pictures is the table's."""
     fields = _mapping(entry, where)
     table = _table_price(model)
     if not set(fields) <= _FIELDS or not (table or {"input", "output"} <= set(fields)):
@@ -273,17 +265,7 @@ class Purse:
 
 
 class Budget:
-    """US dollars that may still be spent; belongs to one event loop.
-
-    Args:
-        limit_usd: Most that may be spent, > 0.
-        prices: Prices of tokens.
-        mode: Whether requests are billed at the Batch API's price.
-        spent_usd: Already spent.
-        role: Role of the model, for messages.
-        purse: Spending that the limit is shared with.
-        is_own_server: Whether a model without a price is free.
-    """
+    """US dollars that may still be spent; belongs to one event loop."""
 
     def __init__(
         self,
@@ -319,16 +301,7 @@ class Budget:
             self._purse.budgets.append(self)
 
     def worst_case_usd(self, request: Request, attempt: int, *, longest: int = 0) -> float:
-        """Return the most that a request can cost.
-
-        Args:
-            request: The question.
-            attempt: 0, and one more for each fresh sample.
-            longest: Tokens of the reply at least.
-
-        Raises:
-            JudgeStoppedError: If the model's price is not known.
-        """
+        """Return the most that a request can cost."""
         model = request.model
         if self._is_own_server and self._prices.price(model) is None:
             return 0.0
@@ -348,11 +321,7 @@ class Budget:
         return cost or 0.0
 
     async def reserve(self, request: Request, attempt: int) -> float:
-        """Set a request's worst case aside and return it; wait while others may yet cost less.
-
-        Raises:
-            JudgeStoppedError: If it would pass the limit though nothing else is in flight.
-        """
+        """Set a request's worst case aside and return it; wait while others may yet cost less."""
         async with self._turn:
             while True:
                 plain = cost = self.worst_case_usd(request, attempt) * self._excess
@@ -467,11 +436,7 @@ class CappedClient:
 
 
 def price_of(model: str, prices: Prices, role: Role = "judge") -> Price:
-    """Return a model's price.
-
-    Raises:
-        JudgeStoppedError: If it is not known.
-    """
+    """Return a model's price."""
     price = prices.price(model)
     if price is None:
         limit = WORDS[role].limit
@@ -495,7 +460,6 @@ def require_price(model: str, prices: Prices, urls: Iterable[str], role: Role = 
 
 
 def _count(value: object) -> float | None:
-    """Return a number of a request's parameters; ``None`` if it sets no limit."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if value > 0 and isfinite(value) else None

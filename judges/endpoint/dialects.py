@@ -67,19 +67,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def encode(self, request: Request, attempt: int) -> bytes:
-        """Return a request's body.
-
-        Raises:
-            JudgeRequestError: If it holds what cannot be sent.
-        """
+        """Return a request's body."""
 
     @abstractmethod
     def read_reply(self, raw: bytes, source: Source) -> Reply:
-        """Read an answer of 200.
-
-        Raises:
-            JudgeError: If there is no reply in it.
-        """
+        """Read an answer of 200."""
 
 
 _PATH: Final = "/chat/completions"
@@ -319,7 +311,6 @@ def _content(content: object) -> object:
 
 
 def _block(part: Message) -> Message:
-    """Return a content part in Anthropic's form."""
     if part["type"] == "text":
         return part
     if part["type"] != "image_url":
@@ -334,7 +325,6 @@ def _block(part: Message) -> Message:
 
 
 def _text(content: object) -> str:
-    """Return the text of a message; thinking blocks are not text, and a refusal may have none."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):

@@ -26,11 +26,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 
 
 def parse_key(setting: str, value: str) -> Key:
-    """Return a key that can be sent in a header.
-
-    Raises:
-        SettingsError: If it cannot stand in a header.
-    """
+    """Return a key that can be sent in a header."""
     if not (value.isascii() and value.isprintable()):
         # aiohttp's error for what cannot be sent in a header holds the whole header.
         raise SettingsError(
@@ -77,16 +73,7 @@ class Endpoint:
         return next(filter(is_loopback, self.urls), None)
 
     def require_access(self, who: str, advice: str) -> None:
-        """Raise if the endpoint would be called without a key, or cannot be called.
-
-        Args:
-            who: Start of the message, before the URL: ``the judge at``.
-            advice: What to do if the key is missing.
-
-        Raises:
-            SettingsError: If a URL is not on this machine and there is neither a key nor a user in
-                it, if there are both, or if the environment's proxy cannot be used.
-        """
+        """Raise if the endpoint would be called without a key, or cannot be called."""
         for url in self.urls:
             has_user = urlsplit(url).username is not None
             if not (is_loopback(url) or self.api_key or has_user):

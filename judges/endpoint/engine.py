@@ -66,8 +66,6 @@ _FORKED: Final = (
 
 
 class _Caption(Generic[R]):
-    """The chains of one caption, and their results."""
-
     __slots__ = ("about", "chains", "future", "n_left", "results")
 
     def __init__(self, chains: Sequence[Chain[R]], future: Future[list[R]], about: About) -> None:

@@ -298,7 +298,6 @@ class AddressLimits:
         return is_spent
 
     def _read(self, headers: Mapping[str, str], number: int, now_s: float) -> bool:
-        """Take in what is left; whether that is nothing."""
         if self._n_at_none >= self._LIES:
             return False
         is_spent = False

@@ -427,22 +427,18 @@ class _Bar:
         self._is_begun = False
 
     def draw(self, note: str) -> None:
-        """Write a line if one is due."""
         if time.monotonic() - self._drawn_s >= _LINE_S:
             self._drawn_s, self._is_begun = time.monotonic(), True
             self._write(note)
 
     def end(self, note: str) -> None:
-        """Write the last line."""
         if self._is_begun or note:
             self._write(note)
 
     def parts(self, note: str) -> list[str]:
-        """Return the parts of the line."""
         return parts_of(self._meter, self._timing(), note)
 
     def _timing(self) -> list[str]:
-        """Return time passed, time left and rate."""
         now_s, meter = time.monotonic(), self._meter
         self._moments.append((now_s, meter.n_done))
         while now_s - self._moments[1][0] > _RATE_S:
@@ -475,7 +471,6 @@ class _Terminal(_Bar):
         _stand(self)
 
     def draw(self, note: str) -> None:
-        """Draw the line if it is due."""
         now_s = time.monotonic()
         if now_s >= max(self._drawn_s + _LIVELY_S, self._free_s):
             self._drawn_s = now_s
@@ -484,14 +479,12 @@ class _Terminal(_Bar):
                 self._line.refresh()
 
     def end(self, note: str) -> None:
-        """Leave the line as it is."""
         _stand(None)
         self._line.parts = self.parts(note)
         with suppress(OSError, ValueError):
             self._line.close()
 
     def make_room(self) -> None:
-        """Remove the line for a moment, as something else is written."""
         with tqdm.get_lock():  # type: ignore[no-untyped-call] # its stubs
             for line in list(getattr(tqdm, "_instances", ())):
                 with suppress(OSError, ValueError):

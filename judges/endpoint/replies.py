@@ -185,7 +185,6 @@ def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None
 
 
 def _starts(tokens: Sequence[str], text: str) -> list[tuple[int, int]] | None:
-    """Index and start in the text of every token to keep, ``None`` where the digits differ."""
     places = [match.start() for match in _DIGIT.finditer(text)]
     written = [
         (index, match.start(), match[0])
@@ -205,7 +204,6 @@ def _starts(tokens: Sequence[str], text: str) -> list[tuple[int, int]] | None:
 
 
 def _text(entry: Mapping[str, Any]) -> str:
-    """A token as text, from its bytes where they came: ``token`` may be escaped."""
     raw = entry.get("bytes")
     if isinstance(raw, list):
         return bytes(raw).decode("utf-8", "replace")
@@ -255,12 +253,7 @@ _STATUSES: Final = {
 
 
 def decode(text: str) -> object:
-    """JSON as it came; a whole number of thousands of digits, which Python refuses, is infinite.
-
-    Raises:
-        ValueError: If it is no JSON, or so many values that it can be no completion.
-        RecursionError: If it is nested too deeply.
-    """
+    """JSON as it came; a whole number of thousands of digits, which Python refuses, is infinite."""
     if len(text) > _MANY_CHARACTERS and sum(map(text.count, (",", "[", "{"))) > _MOST_VALUES:
         raise ValueError(f"expected at most {_MOST_VALUES:,} values")
     try:

@@ -73,11 +73,7 @@ class Request:
     """Encoded body of the latest attempt."""
 
     def parameters(self, attempt: int) -> dict[str, object]:
-        """Return the parameters including the seed.
-
-        Args:
-            attempt: 0, and one more for each fresh sample after an unreadable reply.
-        """
+        """Return the parameters including the seed."""
         parameters = {**self.params, "seed": self.seed}
         if attempt:
             parameters["seed"] = self.seed + 1_000_003 * attempt
@@ -121,13 +117,7 @@ class Request:
         added_params: Mapping[str, object] | None = None,
         instead: Sequence[Message] | None = None,
     ) -> Request:
-        """Return the same request, under the same key, with another form on the wire.
-
-        Args:
-            left_out: Parameters that are not sent (default: as now).
-            added_params: Parameters that are sent in addition (default: as now).
-            instead: Messages that are sent in place of its own (default: as now).
-        """
+        """Return the same request, under the same key, with another form on the wire."""
         request = replace(
             self,
             left_out=self.left_out if left_out is None else left_out,
@@ -210,11 +200,7 @@ class Reply:
 
     @classmethod
     def from_json(cls, line: bytes) -> Reply:
-        """Read what :meth:`to_json` wrote.
-
-        Raises:
-            ValueError: If it is something else.
-        """
+        """Read what :meth:`to_json` wrote."""
         try:
             record = json.loads(whole_json(line.decode("ascii")))
             reason, logprobs = record["finish_reason"], record.get("logprobs")
@@ -240,11 +226,6 @@ class Client(Protocol):
 
     async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
         """Return the reply to a request.
-
-        Args:
-            request: The question.
-            attempt: 0, and one more for each fresh sample after an unreadable reply.
-            timeout_s: Seconds until the reply must be complete.
 
         Raises:
             JudgeUnavailableError: For what can pass: 429, 5xx, time-out, dropped connection.

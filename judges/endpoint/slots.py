@@ -16,13 +16,7 @@ from lmms_eval_captions.judges.errors import TooLateError
 
 
 class Slots:
-    """A semaphore whose size changes and whose rate is limited; for the event loop alone.
-
-    Args:
-        concurrency: Its limit is the number of slots.
-        pace: Rate at which requests may go out; who waits for it holds no slot.
-        on_free: Called when a slot is free that no request waits for.
-    """
+    """A semaphore whose size changes and whose rate is limited; for the event loop alone."""
 
     def __init__(self, concurrency: Concurrency, pace: Pace, on_free: Callable[[], None]) -> None:
         self._concurrency = concurrency
@@ -39,11 +33,7 @@ class Slots:
         return not self._waiting and self.n_held + n < self._concurrency.limit
 
     async def acquire(self, until_s: float | None = None) -> None:
-        """Take a slot; hold it on the wire and while the reply is saved.
-
-        Raises:
-            TooLateError: If it is not free by then.
-        """
+        """Take a slot; hold it on the wire and while the reply is saved."""
         is_free = not self._waiting and self.n_held < self._concurrency.limit
         if is_free and not self._is_closed and self._pace.take(time.monotonic()):
             self.n_held += 1
@@ -138,12 +128,7 @@ class Replicas:
         return tuple(sorted(range(len(self)), key=keys.__getitem__))
 
     def choose(self, about: bytes | None, now_s: float) -> int:
-        """Index of the replica for one more request, one that is up if there is one.
-
-        Args:
-            about: Digest of its caption; ``None`` for the replica that is least busy.
-            now_s: The time.
-        """
+        """Index of the replica for one more request, one that is up if there is one."""
         everyone = range(len(self))
         up = [i for i in everyone if self._down_until_s[i] <= now_s] or everyone
         if about is not None:

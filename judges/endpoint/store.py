@@ -140,11 +140,7 @@ class ReplyStore:
         return key in self._index
 
     def get(self, key: bytes) -> bytes | None:
-        """The stored JSON of a reply, or ``None``.
-
-        Raises:
-            OSError: If the segment that held it cannot be read any more.
-        """
+        """The stored JSON of a reply, or ``None``."""
         place = self._index.get(key)
         if place is None:
             return None
@@ -162,11 +158,7 @@ class ReplyStore:
         return entry[1]
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Append one reply; it is in the operating system's hands when this returns.
-
-        Raises:
-            StoreError: If it could not be written completely (disk full, no permission).
-        """
+        """Append one reply; it is in the operating system's hands when this returns."""
         line = write_line(key, value)
         try:
             start = self._append(line)
@@ -296,11 +288,6 @@ class StoredReplies:
 
     A reply is under its request's key. If endpoints are told apart, it is under a key with the
     endpoint's name, too.
-
-    Args:
-        folder: Folder of the stores.
-        patience_s: Seconds for which a reply that cannot be written is held.
-        endpoints: Names of the addresses whose replies alone serve; ``None`` for those of all.
     """
 
     def __init__(
@@ -326,11 +313,7 @@ class StoredReplies:
         self.is_writable = True
 
     def get(self, model: str, key: bytes) -> Reply | None:
-        """A stored reply.
-
-        Raises:
-            JudgeStoppedError: If the store cannot be read.
-        """
+        """A stored reply."""
         store = self._stores.get(model)
         if store is None:
             store = self._opened(model)
@@ -347,11 +330,7 @@ class StoredReplies:
         return self.get(model, key) is not None
 
     async def save(self, model: str, key: bytes, reply: Reply) -> None:
-        """Put a reply on disk before it counts; if the disk is full, hold it for a while.
-
-        Raises:
-            UnsavedReplyError: If it could not be written for as long as patience lasts.
-        """
+        """Put a reply on disk before it counts; if the disk is full, hold it for a while."""
         value = reply.to_json()
         deadline_s = time.monotonic() + self._patience_s
         while True:
@@ -412,7 +391,6 @@ class StoredReplies:
 
 
 def _own_key(key: bytes, endpoint: str) -> bytes:
-    """Key of a request at one endpoint."""
     return hashlib.blake2b(key + endpoint.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
@@ -426,10 +404,6 @@ def _flush(file: int) -> None:
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """Lines that have an end, and their lengths; those that are too long as empty ones.
-
-    What follows the last line end is being written, or was cut short by a kill.
-    """
     while line := stream.readline(MAX_LINE_BYTES):
         n_bytes = len(line)
         if line.endswith(b"\n"):

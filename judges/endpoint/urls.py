@@ -35,7 +35,6 @@ class Key(str):
 
 @lru_cache(maxsize=256)
 def _forms(api_key: str | None, urls: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the secrets of an endpoint in all forms that are replaced, the longest first."""
     proxies = [proxy for url in urls if (proxy := proxy_of(url))]
     found = [api_key or "", *(secret for url in (*urls, *proxies) for secret in secrets_in(url))]
     secrets = filter(_is_secret, found)
@@ -59,11 +58,7 @@ def scrub(text: str, api_key: str | None, *urls: str) -> str:
 
 
 def answer_text(raw: bytes, api_key: str | None, *urls: str, strictly: bool = False) -> str:
-    """Decode an answer, without secrets and lone surrogates.
-
-    Raises:
-        ValueError: If it is to be read strictly and is not text.
-    """
+    """Decode an answer, without secrets and lone surrogates."""
     text = raw.decode(json.detect_encoding(raw), "surrogatepass" if strictly else "replace")
     for form in _forms(api_key, urls):
         if form in text:
@@ -129,11 +124,6 @@ def is_http(url: str) -> bool:
 
 def parse_urls(setting: str, value: str, *, separators: str = ",") -> tuple[str, ...]:
     """Split a list of base URLs, without trailing slashes; at least one.
-
-    Args:
-        setting: Name of the setting, for messages.
-        value: The list.
-        separators: Characters that separate URLs; messages name the last one.
 
     Raises:
         SettingsError: If one of them is not a URL, or there is none.
@@ -253,7 +243,6 @@ def _host_of(url: str) -> str:
 
 
 def _address_of(host: str) -> IPv4Address | IPv6Address | None:
-    """Return a host's address, or ``None`` for a name."""
     try:
         address = ip_address(host)
     except ValueError:

@@ -170,17 +170,7 @@ def request_of(
     schema: Mapping[str, object] | None = None,
     **params: object,
 ) -> Request:
-    """A request to a benchmark's judge, at its temperature and length.
-
-    Args:
-        prompt: Name of the prompt, of which the protocol's version makes the store's key.
-        messages: The prompt with its slots filled.
-        config: The benchmark's judge.
-        seed: Seed, >= 0.
-        stand_in: The reply of the offline stand-in.
-        schema: JSON schema of the reply, if it is an object.
-        params: Further sampling parameters.
-    """
+    """A request to a benchmark's judge, at its temperature and length."""
     if config.is_structured and schema is not None:
         params["response_format"] = response_format(prompt, schema)
     return Request(

@@ -123,7 +123,6 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
 
 
 def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
-    """Letters that a sentence states as the answer."""
     for pattern in (_STATED, _CHOSEN, _THIS_IS, _IS_RIGHT):
         for stated in places(pattern, text):
             end = stated.end() if pattern is _IS_RIGHT else stated.end("letter")
@@ -149,7 +148,6 @@ def _is_answer(stated: re.Match[str], text: str) -> bool:
 
 
 def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
-    """Letters that are a line of their own, or that begin a reply or one of its lines."""
     every_line = islice(_LINE.finditer(text), _MOST_LINES)
     lines = [line for line in every_line if not line[0].isspace()]
     leading: list[tuple[str, str | Unclear]] = []
@@ -205,7 +203,6 @@ def _unless_listed(
 
 
 def _by_text(text: str, options: Sequence[str]) -> str | None:
-    """The option whose text is all of the reply."""
     words = _words(text)
     same = [i for i, option in enumerate(options) if words and option == words]
     return LETTERS[same[0]] if len(same) == 1 else None

@@ -258,8 +258,6 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A number that is said to be a dimension's score."""
-
     dimension: str
     value: float | Unclear
     text: str
@@ -335,7 +333,6 @@ def _statements(
 
 
 def _candidates(text: str) -> list[re.Match[str]]:
-    """Numbers that a marker or a label stands before; none where there are far too many."""
     anchors = [anchor.end() for anchor in _ANCHOR.finditer(text)]
     candidates: list[re.Match[str]] = []
     index, latest = 0, -_REACH - 1
@@ -524,9 +521,6 @@ class GVeval:
 
         References are joined as in the released code (the paper does not say), with the closing
         quotation mark that it forgets.
-
-        Raises:
-            SettingsError: If the setting needs references and there are none.
         """
         if self.setting != "ref_free" and not references:
             raise SettingsError(f"G-VEval: setting {self.setting!r} needs reference captions")

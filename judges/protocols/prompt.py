@@ -38,11 +38,7 @@ class Prompt:
         self.slots = {name for _, content in messages for name in slots_of(content)}
 
     def render(self, **values: str) -> list[Message]:
-        """The messages with every slot filled.
-
-        Raises:
-            KeyError: If a slot has no value.
-        """
+        """The messages with every slot filled."""
         messages: list[Message] = []
         for role, parts in self._messages:
             filled = list(parts)
@@ -62,11 +58,7 @@ def file_and_key(name: str) -> tuple[str, str]:
 
 
 def messages_in(content: Content, key: str) -> Messages:
-    """The messages that a file holds under a key.
-
-    Raises:
-        TypeError: If it holds a text there.
-    """
+    """The messages that a file holds under a key."""
     messages = content[key]
     if isinstance(messages, str):
         raise TypeError(f"expected messages under {key!r}, got the text {messages!r:.80}")
@@ -219,7 +211,6 @@ def _load(prompts: Prompts, name: str) -> Prompt:
 
 @cache
 def _replacing(folder: Path | None) -> Mapping[str, Content]:
-    """The files of a folder by the names of ours, each checked."""
     if folder is None:
         return {}
     try:
@@ -246,14 +237,12 @@ def _replacing(folder: Path | None) -> Mapping[str, Content]:
 
 @cache
 def _packaged_names() -> tuple[str, ...]:
-    """Names of our prompts."""
     folder = resources.files("lmms_eval_captions.judges.protocols") / "prompts"
     names = (entry.name for entry in folder.iterdir())
     return tuple(sorted(n.removesuffix(_ENDING) for n in names if n.endswith(_ENDING)))
 
 
 def _read(path: Path) -> Content:
-    """A file of the user's, of the shape of ours of that name."""
     try:
         loaded = read_yaml_file(path)
     except (OSError, ValueError) as error:

@@ -128,7 +128,6 @@ def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
 
 
 def _verdict(value: str) -> Correctness | Unclear:
-    """A score as a verdict, where it is on the menu."""
     number = _VALUE.fullmatch(value)
     return UNCLEAR if number is None else _VERDICTS.get(float(number["number"]), UNCLEAR)
 

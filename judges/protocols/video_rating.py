@@ -127,7 +127,6 @@ def _named(text: str, *, cut: bool) -> Iterator[Statement]:
 
 
 def _rating(value: str) -> int | Unclear:
-    """A rating, where it is on the scale."""
     written = _RATING.fullmatch(value)
     if written is None or not LOWEST <= int(written[1]) <= HIGHEST:
         return UNCLEAR
