@@ -28,8 +28,8 @@ from lmms_eval_captions.judges.endpoint.batch_api import (
     Outcome,
     State,
     errors_of,
+    missing_of,
     read_results,
-    why_missing,
     words_of,
 )
 from lmms_eval_captions.judges.endpoint.dialects import OPENAI
@@ -151,15 +151,13 @@ def _batch_in(record: Mapping[str, object], name: str) -> SentBatch:
 
 
 def _runs_elsewhere(host: str, pid: int) -> bool:
-    """Return whether a process on this machine, other than this one, has a number."""
+    """Return whether another process of this machine has a number."""
     if host != socket.gethostname() or pid == os.getpid() or pid <= 0:
         return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True
 
 
@@ -180,30 +178,19 @@ _TOO_MUCH: Final = {"token_limit_exceeded", "rate_limit_exceeded", "request_limi
 
 @dataclass(slots=True)
 class Group:
-    """Requests that go into one batch, all to one model."""
+    """Requests that are answered by one batch, all to one model."""
 
     model: str
-    bodies: dict[str, bytes] = field(default_factory=dict)
+    sent: SentBatch | None = None
+    """The batch of an earlier run that has their replies; ``None`` if they are to be submitted."""
+    lines: dict[str, bytes] = field(default_factory=dict)
+    """``custom_id`` to the request as a line of the batch's file."""
     n_bytes: int = 0
 
-    def add(self, custom_id: str, body: bytes) -> None:
+    def add(self, custom_id: str, line: bytes) -> None:
         """Add a request."""
-        self.bodies[custom_id] = body
-        self.n_bytes += len(_line(custom_id, body))
-
-    def halves(self) -> tuple[Group, Group]:
-        """Return the same requests in two groups."""
-        first, second = Group(self.model), Group(self.model)
-        for index, (custom_id, body) in enumerate(self.bodies.items()):
-            (first if 2 * index < len(self.bodies) else second).add(custom_id, body)
-        return first, second
-
-
-def _line(custom_id: str, body: bytes) -> bytes:
-    return b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":%s}\n' % (
-        custom_id.encode("ascii"),
-        body,
-    )
+        self.lines[custom_id] = line
+        self.n_bytes += len(line)
 
 
 class BatchClient:
@@ -221,9 +208,7 @@ class BatchClient:
         self._api = BatchApi(url, api_key)
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._groups: dict[str, Group] = {}
-        """Model to the requests of its next batch."""
-        self._resumed: dict[str, tuple[SentBatch, Group]] = {}
-        """Name of an earlier batch to it and those of its requests that are asked now."""
+        """Model, or name of an earlier batch, to requests that are asked now."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._watch: asyncio.Task[None] | None = None
         self._closing = False
@@ -247,7 +232,6 @@ class BatchClient:
         custom_id = digest.hexdigest()
         future = self._waiting.get(custom_id)
         if future is None or future.done():
-            # First, so that nobody waits for what was not lined up.
             self._line_up(custom_id, body, request.model)
             future = self._waiting[custom_id] = asyncio.get_running_loop().create_future()
         return counted(await asyncio.shield(future), request, attempt)
@@ -267,36 +251,32 @@ class BatchClient:
         await self._api.close()
 
     def _line_up(self, custom_id: str, body: bytes, model: str) -> None:
+        line = b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":%s}\n' % (
+            custom_id.encode("ascii"),
+            body,
+        )
         sent = self._ledger.batch_of(custom_id)
-        if sent is not None:
-            group = self._resumed.setdefault(sent.name, (sent, Group(sent.model)))[1]
-            group.add(custom_id, body)
-        else:
-            group = self._groups.setdefault(model, Group(model))
-            n_bytes = group.n_bytes + len(_line(custom_id, body))
-            if len(group.bodies) >= self._pace.max_requests or n_bytes > self._pace.max_bytes:
-                self._start(group, self._submit(group))
-                group = self._groups[model] = Group(model)
-            group.add(custom_id, body)
+        name = sent.name if sent else model
+        group = self._groups.setdefault(name, Group(model, sent))
+        is_full = len(group.lines) >= self._pace.max_requests
+        if sent is None and (is_full or group.n_bytes + len(line) > self._pace.max_bytes):
+            self._spawn(self._answered(group))
+            group = self._groups[name] = Group(model)
+        group.add(custom_id, line)
         self._last_arrival_s = time.monotonic()
         if self._watch is None:
             self._watch = self._spawn(self._when_quiet())
 
     async def _when_quiet(self) -> None:
-        while self._groups or self._resumed:
+        while self._groups:
             wait_s = self._last_arrival_s + self._pace.quiet_s - time.monotonic()
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
                 continue
             for group in self._groups.values():
-                self._start(group, self._submit(group))
-            for sent, group in self._resumed.values():
-                self._start(group, self._resume(sent, group))
-            self._groups, self._resumed = {}, {}
+                self._spawn(self._answered(group))
+            self._groups = {}
         self._watch = None
-
-    def _start(self, group: Group, work: Coroutine[None, None, None]) -> None:
-        self._spawn(self._answered(group, work))
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -310,10 +290,10 @@ class BatchClient:
         if not self._closing:
             task.result()
 
-    async def _answered(self, group: Group, work: Coroutine[None, None, None]) -> None:
-        """Do what answers a group's requests; where it fails, its error answers them."""
+    async def _answered(self, group: Group) -> None:
+        """Answer a group's requests, with the error if it fails."""
         try:
-            await work
+            await (self._submit(group) if group.sent is None else self._resume(group, group.sent))
         except JudgeError as error:
             outcome: JudgeError = error
         except StoreError as error:
@@ -324,7 +304,7 @@ class BatchClient:
             )
         else:
             return
-        for custom_id in group.bodies:
+        for custom_id in group.lines:
             self._settle(custom_id, copy.copy(outcome))
 
     async def _submit(self, group: Group) -> None:
@@ -332,32 +312,31 @@ class BatchClient:
         while True:
             sent = await self._create(group)
             state = await self._wait(sent)
-            if not _refused_for_now(state):
+            codes = {code for code, _ in errors_of(state)}
+            if state.get("status") != "failed" or not codes & _TOO_MUCH:
                 await self._answer(sent, state)
                 return
             self._ledger.forget(sent, list(sent.ids))
+            words = words_of(state, self._api_key)
             if self._accepted:
-                logger.info(
-                    "batch {} has to wait for others: {}",
-                    sent.batch_id,
-                    words_of(state, self._api_key),
-                )
+                logger.info("batch {} has to wait for others: {}", sent.batch_id, words)
                 await asyncio.sleep(self._pace.most_poll_s)
-            elif len(group.bodies) == 1:
-                raise JudgeStoppedError(words_of(state, self._api_key))
+            elif len(group.lines) == 1:
+                raise JudgeStoppedError(words)
             else:
-                logger.info(
-                    "batch {} is too large here: {}", sent.batch_id, words_of(state, self._api_key)
-                )
-                for half in group.halves():
+                logger.info("batch {} is too large here: {}", sent.batch_id, words)
+                halves = Group(group.model), Group(group.model)
+                for index, (custom_id, line) in enumerate(group.lines.items()):
+                    halves[2 * index >= len(group.lines)].add(custom_id, line)
+                for half in halves:
                     await self._submit(half)
                 return
 
     async def _create(self, group: Group) -> SentBatch:
         """Submit a group as one batch, written down before and after."""
-        sent = SentBatch(group.model, dict.fromkeys(group.bodies))
+        sent = SentBatch(group.model, dict.fromkeys(group.lines))
         async with self._uploading:
-            content = b"".join(_line(*item) for item in group.bodies.items())
+            content = b"".join(group.lines.values())
             file_id = await self._api.upload(content, f"{sent.name}.jsonl")
             del content
             self._ledger.save(sent)
@@ -375,7 +354,7 @@ class BatchClient:
         )
         return sent
 
-    async def _resume(self, sent: SentBatch, group: Group) -> None:
+    async def _resume(self, group: Group, sent: SentBatch) -> None:
         """Answer requests from a batch that an earlier run submitted, or was about to."""
         if sent.batch_id is None:
             sent.batch_id = await self._api.find(sent.name)
@@ -442,19 +421,17 @@ class BatchClient:
                 if isinstance(file, str) and file
             ]
             outcomes = read_results(contents, self._api.source)
-        missing = why_missing(state, self._api_key)
-        failed = [i for i in sent.ids if not isinstance(outcomes.get(i), Reply)]
-        n_asked = len(sent.ids)
         asked = list(sent.ids)
+        failed = [i for i in asked if not isinstance(outcomes.get(i), Reply)]
         # First, so that what is asked again right away goes into another batch.
         self._ledger.forget(sent, failed)
         for custom_id in asked:
-            self._settle(custom_id, outcomes.get(custom_id) or missing())
+            self._settle(custom_id, outcomes.get(custom_id) or missing_of(state, self._api_key))
         logger.info(
             "collected batch {} ({}): {:,} replies, {:,} requests without",
             sent.batch_id,
             state.get("status"),
-            n_asked - len(failed),
+            len(asked) - len(failed),
             len(failed),
         )
 
@@ -467,9 +444,3 @@ class BatchClient:
                 future.set_exception(outcome)
                 future.exception()  # seen: who asked may be gone
         self._waiting.pop(custom_id, None)
-
-
-def _refused_for_now(state: State) -> bool:
-    return state.get("status") == "failed" and any(
-        code in _TOO_MUCH for code, _ in errors_of(state)
-    )

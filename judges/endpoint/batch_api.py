@@ -6,7 +6,7 @@ import codecs
 import json
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, TypeVar
@@ -57,19 +57,18 @@ def read_results(files: Iterable[IO[bytes]], source: Source) -> dict[str, Outcom
     return outcomes
 
 
-def why_missing(state: Mapping[str, object], api_key: str | None) -> Callable[[], JudgeError]:
-    """Makes the error of requests that a batch that ended has nothing of."""
+def missing_of(state: Mapping[str, object], api_key: str | None) -> JudgeError:
+    """Return the error of a request that a batch that ended has nothing of."""
     status, batch = state.get("status"), f"batch {state.get('id')}"
     if status == "failed":
-        words = words_of(state, api_key)
-        return lambda: JudgeStoppedError(f"{batch} was refused: {words}")
+        return JudgeStoppedError(f"{batch} was refused: {words_of(state, api_key)}")
     if status == "cancelled":
-        return lambda: JudgeStoppedError(
+        return JudgeStoppedError(
             f"{batch} was cancelled at the provider; replies that were there already are kept, run "
             "again to submit the rest"
         )
     text = f"{batch} ended ({status}) without a reply to this request"
-    return lambda: JudgeUnavailableError(text, may_be_billed=False, kind="a batch without a reply")
+    return JudgeUnavailableError(text, may_be_billed=False, kind="a batch without a reply")
 
 
 def errors_of(state: Mapping[str, object]) -> list[tuple[str, str]]:
@@ -95,20 +94,14 @@ def _lines(file: IO[bytes]) -> Iterator[bytes]:
             line = file.readline(MOST_BYTES)
 
 
-def _outcome(record: Mapping[str, dict[str, object]], source: Source) -> Outcome | None:
+def _outcome(record: Mapping[str, dict[str, Any]], source: Source) -> Outcome | None:
     response = record.get("response")
-    if response:
-        return _of_response(response, source)
-    refusal = record["error"]
-    if refusal.get("code") in _ENDED_BEFORE:
-        return None
-    words = scrub(f"{refusal.get('code')}: {refusal.get('message')}", source.api_key)[
-        :_RESULT_WORDS
-    ]
-    return JudgeRequestError(f"the batch has no reply to this request: {words}")
-
-
-def _of_response(response: Mapping[str, object], source: Source) -> Outcome:
+    if not response:
+        refusal = record["error"]
+        if refusal.get("code") in _ENDED_BEFORE:
+            return None
+        words = scrub(f"{refusal.get('code')}: {refusal.get('message')}", source.api_key)
+        return JudgeRequestError(f"the batch has no reply to this request: {words[:_RESULT_WORDS]}")
     status = int(str(response["status_code"]))
     raw = json.dumps(response["body"]).encode("ascii")
     if status == 200:
@@ -120,10 +113,9 @@ def _of_response(response: Mapping[str, object], source: Source) -> Outcome:
     if isinstance(error, JudgeUnavailableError):
         # Not as a rate limit: batches do not slow single requests down.
         return JudgeUnavailableError(str(error), may_be_billed=False, kind=error.kind)
-    if status == 403:
-        # The key was good enough for the batch: this input was flagged.
-        return JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})"))
-    return error
+    # The key was good enough for the batch: a 403 is about this input, which was flagged.
+    is_flagged = status == 403
+    return JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})")) if is_flagged else error
 
 
 T = TypeVar("T")
