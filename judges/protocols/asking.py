@@ -1,8 +1,13 @@
-"""Who judges, and what of it enters the signature; the requests of a protocol."""
+"""Who judges, and what of it enters the signature; the requests of a protocol.
+
+Also the replies of the offline stand-in judge: word overlap, deterministic, without key or network.
+It shows that a pipeline runs; its scores say nothing about a caption.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -12,7 +17,6 @@ from typing import Final
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, is_offline
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols import lexical
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 
@@ -198,7 +202,7 @@ def answer_request(
         config.prompts.load(prompt).render(caption=caption, question=question),
         config=config,
         seed=run,
-        stand_in=partial(lexical.best_sentence, caption, question),
+        stand_in=partial(best_sentence, caption, question),
     )
 
 
@@ -209,3 +213,53 @@ def read_free_answer(reply: Reply) -> str | None:
     'A red ball.'
     """
     return strip_reasoning(reply.text) or None
+
+
+_WORD: Final = re.compile(r"\w+")
+_STOP: Final = frozenset(
+    _WORD.findall(
+        "a an and are as at be by does do for from has have how in into is it its of on or s she "
+        "he that the their them they this to video was what when where which who why will with"
+    )
+)
+_DIGITS: Final = {
+    word: str(number)
+    for number, word in enumerate(_WORD.findall("zero one two three four five six seven eight"))
+}
+
+
+def content_words(text: str) -> set[str]:
+    """Lower-case words that carry content, plural endings dropped, small numbers as digits.
+
+    >>> sorted(content_words("What are the two red circles doing?"))
+    ['2', 'circle', 'doing', 'red']
+    """
+    words = (_DIGITS.get(word, word) for word in _WORD.findall(text.lower()))
+    return {
+        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+        for word in words
+        if word not in _STOP
+    }
+
+
+def best_sentence(text: str, question: str) -> str:
+    """The sentence of a text that shares most words with a question; the first one on a tie.
+
+    >>> best_sentence("A red circle moves. The camera is still.", "What does the camera do?")
+    'The camera is still.'
+    >>> best_sentence("", "What does the camera do?")
+    'Not mentioned.'
+    """
+    wanted = content_words(question)
+    sentences = [s.strip() for s in re.split(r"(?<=[.!?。])\s+", text) if s.strip()]
+    return max(sentences, key=lambda s: len(wanted & content_words(s)), default="Not mentioned.")
+
+
+def recall(reference: str, candidate: str) -> float:
+    """Share of a reference's content words that a candidate holds, in [0, 1]; 0 for an empty one.
+
+    >>> recall("a red circle", "the circle is red")
+    1.0
+    """
+    wanted = content_words(reference)
+    return len(wanted & content_words(candidate)) / len(wanted) if wanted else 0.0

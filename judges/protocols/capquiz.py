@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Request
-from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.endpoint.request import Ask, Reply, Request
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_CHARACTERS,
     MOST_STATEMENTS,
@@ -26,13 +26,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     the_one,
 )
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lmms_eval_captions.judges.endpoint.request import Ask, Reply
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-
 
 LETTERS: Final = "ABCDEF"
 """The letters of the six options."""
@@ -319,6 +312,6 @@ def _request(
 
 def _lexical_choice(options: Sequence[str], caption: str) -> str:
     """Letter of the option that shares most words with a caption, ``F`` where none shares half."""
-    shares = [lexical.recall(option, caption) for option in options]
+    shares = [recall(option, caption) for option in options]
     best = max(shares)
     return LETTERS[shares.index(best)] if best >= 0.5 else LETTERS[-1]

@@ -18,13 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
-from lmms_eval_captions.judges.endpoint.request import Message, NumberToken, Picture, Reply
+from lmms_eval_captions.judges.endpoint.request import Ask, Message, NumberToken, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.protocols.asking import (
+    JudgeConfig,
+    content_words,
+    recall,
+    request_of,
+)
 from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
     GREATER,
@@ -38,11 +42,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     the_one,
 )
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.request import Ask
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-
 
 _PART: Final = re.compile(r"([^0-9]*)([0-9]+)([^0-9]*)")
 _SEVERAL_DIGITS: Final = re.compile("[0-9]{2}")
@@ -550,14 +549,14 @@ class GVeval:
 
     def _stand_in(self, caption: str, references: Sequence[str]) -> str:
         """Shares of words in common with the references; without them, how much a caption says."""
-        words = lexical.content_words(caption)
+        words = content_words(caption)
         if self.setting == "ref_free":
             shares = [min(1.0, len(words) / 10)] * 4
         else:
-            reference_words = lexical.content_words(" ".join(references))
+            reference_words = content_words(" ".join(references))
             precise = len(words & reference_words) / len(words) if words else 0.0
-            complete = max(lexical.recall(reference, caption) for reference in references)
-            length = max(len(lexical.content_words(reference)) for reference in references)
+            complete = max(recall(reference, caption) for reference in references)
+            length = max(len(content_words(reference)) for reference in references)
             shares = [precise, complete, min(1.0, length / max(1, len(words))), precise]
         scores = [round(HIGHEST * share) for share in shares]
         return "Words in common. " + " ".join(

@@ -7,11 +7,10 @@ import re
 from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Ask, Asked, Reply, Request
-from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
     UNCLEAR,
@@ -24,10 +23,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     the_one,
 )
 from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement, YesNo
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-
 
 _LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}
 _MARK: Final = "@@@"
@@ -296,7 +291,7 @@ def _request(question: Question, caption: str, *, config: JudgeConfig, seed: int
 
 
 def _lexical_answer(question: str, caption: str) -> str:
-    share = lexical.recall(question, caption)
+    share = recall(question, caption)
     answer = "Yes" if share >= 0.6 else "No" if share >= 0.3 else "Unanswerable"
     return f"{answer}@@@The caption holds {share:.0%} of the question's words."
 

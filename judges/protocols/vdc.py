@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Request
-from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.endpoint.request import Ask, Request
 from lmms_eval_captions.judges.protocols.asking import (
+    JudgeConfig,
     answer_request,
     object_schema,
     read_free_answer,
+    recall,
     request_of,
 )
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.verdict import Match, MatchJudgement, WholeJudgement
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.request import Ask
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig, object_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ def _match_request(question: Question, predicted: str, *, config: JudgeConfig, r
 
 
 def _lexical_match(answer: str, predicted: str) -> str:
-    share = lexical.recall(answer, predicted)
+    share = recall(answer, predicted)
     return str({"pred": "yes" if share >= 0.5 else "no", "score": round(5 * share)})
 
 
@@ -157,5 +154,5 @@ def silent_description(question: Comparison, run: int) -> WholeJudgement:
 
 
 def _lexical_grade(reference: str, caption: str) -> str:
-    share = lexical.recall(reference, caption)
+    share = recall(reference, caption)
     return str({"pred": "yes" if share >= 0.5 else "no", "score": round(5 * share)})

@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Asked, Reply, Request
-from lmms_eval_captions.judges.protocols import lexical
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply, Request
 from lmms_eval_captions.judges.protocols.asking import (
+    JudgeConfig,
     answer_request,
+    content_words,
     object_schema,
     read_free_answer,
+    recall,
     request_of,
 )
 from lmms_eval_captions.judges.protocols.reading import (
@@ -36,11 +38,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     the_one,
 )
 from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.request import Ask
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig, object_schema
-
 
 _VERDICTS: Final[dict[float, Correctness]] = {
     2.0: "correct",
@@ -206,8 +203,8 @@ def _grade_request(question: Question, predicted: str, *, config: JudgeConfig, r
 
 
 def _lexical_grade(question: Question, predicted: str) -> str:
-    share = lexical.recall(question.answer, predicted)
+    share = recall(question.answer, predicted)
     # An answer on the question's topic that holds nothing of the gold one is wrong, else silent.
-    on_topic = bool(lexical.content_words(question.question) & lexical.content_words(predicted))
+    on_topic = bool(content_words(question.question) & content_words(predicted))
     score = 2 if share >= 0.75 else 1 if share > 0 else -1 if on_topic else 0
     return json.dumps({"score": score, "analysis": f"{share:.0%} of the answer's words are there."})

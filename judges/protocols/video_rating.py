@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Reply
+from lmms_eval_captions.judges.endpoint.request import Ask, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig, content_words, request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
     MOST_STATEMENTS,
@@ -31,11 +30,6 @@ from lmms_eval_captions.judges.protocols.reading import (
     the_one,
 )
 from lmms_eval_captions.judges.verdict import RatingsJudgement
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.request import Ask, Picture
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-
 
 DIMENSIONS: Final = ("trustworthiness", "coverage", "overall")
 """What is rated, in the order of the form."""
@@ -172,7 +166,7 @@ async def judge_video(
 
 def _stand_in(caption: str) -> str:
     """How much a caption says: the stand-in sees nothing."""
-    share = min(1.0, len(lexical.content_words(caption)) / _WORDS)
+    share = min(1.0, len(content_words(caption)) / _WORDS)
     rating = LOWEST + round(share * (HIGHEST - LOWEST))
     scores = ", ".join(f'"{name}": {rating}' for name in DIMENSIONS)
     return f'{{"analysis": "Words that carry content.", "scores": {{{scores}}}}}'

@@ -9,8 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from lmms_eval_captions.judges.endpoint.request import Asked, Reply, Usage
-from lmms_eval_captions.judges.protocols import lexical
-from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.protocols.asking import recall, request_of
 from lmms_eval_captions.judges.verdict import Judgement
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ async def _look(
         config.prompts.load("toy.verdict").render(text=text, fact=fact),
         config=config,
         seed=run,
-        stand_in=lambda: "yes" if lexical.recall(fact, text) > 0.5 else "no",
+        stand_in=lambda: "yes" if recall(fact, text) > 0.5 else "no",
     )
     asked: Asked[FactVerdict] = await ask(request, lambda reply: labels.get(reply.text.strip()))
     return FactJudgement(
