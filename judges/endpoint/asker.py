@@ -24,7 +24,7 @@ from lmms_eval_captions.judges.endpoint.adapt import (
 from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS, RoleWords
-from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace
+from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace, Slots
 from lmms_eval_captions.judges.endpoint.progress import Meter, Progress
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import (
@@ -40,7 +40,6 @@ from lmms_eval_captions.judges.endpoint.request import (
     Shown,
     Usage,
 )
-from lmms_eval_captions.judges.endpoint.slots import Slots
 from lmms_eval_captions.judges.endpoint.store import StoredReplies, UnsavedReplyError
 from lmms_eval_captions.judges.errors import (
     NOT_CONNECTED,

@@ -26,11 +26,11 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.asker import Asker
 from lmms_eval_captions.judges.endpoint.batch import BatchClient
-from lmms_eval_captions.judges.endpoint.client import ChatClient
+from lmms_eval_captions.judges.endpoint.client import ChatClient, Replicas
 from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import WORDS
-from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Concurrency, Pace
+from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Concurrency, Pace, Slots
 from lmms_eval_captions.judges.endpoint.progress import Meter, Progress, Totals
 from lmms_eval_captions.judges.endpoint.request import (
     About,
@@ -41,7 +41,6 @@ from lmms_eval_captions.judges.endpoint.request import (
     Request,
     Shown,
 )
-from lmms_eval_captions.judges.endpoint.slots import Replicas, Slots
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, is_self_hosted, scrub
 from lmms_eval_captions.judges.errors import JudgeStoppedError

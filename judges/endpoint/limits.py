@@ -1,21 +1,24 @@
-"""How many requests may be in flight, and how many may go out a second.
+"""How many requests may be in flight, how many may go out a second, and which is next.
 
-By refusals, by time-outs, and by what the headers of answers say is left. Everything here is
-arithmetic on a given clock (``time.monotonic``); nothing waits.
+By refusals, by time-outs, and by what the headers of answers say is left. All of it but
+:class:`Slots` is arithmetic on a given clock (``time.monotonic``) and waits for nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from math import inf, sqrt
 from typing import Final, NamedTuple
+
+from lmms_eval_captions.judges.errors import TooLateError
 
 _MOST: Final = 1e12
 """Largest number of anything that is believed."""
@@ -483,3 +486,88 @@ class Pace:
         elif self.rate > 2.0 * sent_rate and self._n_calm >= 4:
             # It has not held anything back for a while: the limit may be gone.
             self.rate = inf
+
+
+class Slots:
+    """A semaphore whose size changes and whose rate is limited; for the event loop alone."""
+
+    def __init__(self, concurrency: Concurrency, pace: Pace, on_free: Callable[[], None]) -> None:
+        self._concurrency = concurrency
+        self._pace = pace
+        self._on_free = on_free
+        self.n_held = 0
+        """Slots that are taken."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_due = self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def has_room_for(self, n: int) -> bool:
+        """Return whether more than ``n`` slots are free that no request waits for."""
+        return not self._waiting and self.n_held + n < self._concurrency.limit
+
+    async def acquire(self, until_s: float | None = None) -> None:
+        """Take a slot; hold it on the wire and while the reply is saved."""
+        is_free = not self._waiting and self.n_held < self._concurrency.limit
+        if is_free and not self._is_closed and self._pace.take(time.monotonic()):
+            self.n_held += 1
+            return
+        loop = asyncio.get_running_loop()
+        granted = loop.create_future()
+        self._waiting.append(granted)
+        timer = None
+        if until_s is not None:
+            timer = loop.call_later(until_s - time.monotonic(), _be_late, granted)
+        self.hand_out()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
+                self.release()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def release(self) -> None:
+        """Give up a slot; it is free in a moment, so that the chain's next request finds it."""
+        self.n_held -= 1
+        self.hand_out_soon()
+
+    def hand_out_soon(self) -> None:
+        """Hand out free slots in the loop's next round."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self.hand_out)
+
+    def hand_out(self) -> None:
+        """Hand out free slots to those who wait, then to new chains."""
+        self._is_due = False
+        if self._is_closed:
+            return
+        while self._waiting and self.n_held < self._concurrency.limit:
+            if self._waiting[0].done():
+                self._waiting.popleft()
+            elif self._pace.take(time.monotonic()):
+                self._waiting.popleft().set_result(None)
+                self.n_held += 1
+            else:
+                if self._timer is None:
+                    loop = asyncio.get_running_loop()
+                    self._timer = loop.call_later(self._pace.wait_s(), self._on_timer)
+                return
+        self._on_free()
+
+    def close(self) -> None:
+        """Hand out nothing more."""
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.hand_out()
+
+
+def _be_late(granted: asyncio.Future[None]) -> None:
+    if not granted.done():
+        granted.set_exception(TooLateError())

@@ -361,8 +361,7 @@ class Progress:
         # Without a standard error, as in some services, tqdm would keep its lock.
         if not self._config.progress or sys.stderr is None or (self._bar is None and is_done):
             return
-        if self._bar is None:
-            self._bar = (_Terminal if _is_terminal(sys.stderr) else _Bar)(sys.stderr, meter)
+        self._bar = self._bar or _Bar(sys.stderr, meter)
         if is_done:
             self._bar.end("")
             self._bar = None
@@ -416,82 +415,6 @@ def end_other_bars() -> None:
             bar.close()
 
 
-class _Bar:
-    """Progress as a line every 50 s, in a log."""
-
-    def __init__(self, stream: TextIO, meter: Meter) -> None:
-        self._stream = stream
-        self._meter = meter
-        self._began_s = self._drawn_s = time.monotonic()
-        self._moments = deque([(self._began_s, meter.n_done)])
-        self._is_begun = False
-
-    def draw(self, note: str) -> None:
-        if time.monotonic() - self._drawn_s >= _LINE_S:
-            self._drawn_s, self._is_begun = time.monotonic(), True
-            self._write(note)
-
-    def end(self, note: str) -> None:
-        if self._is_begun or note:
-            self._write(note)
-
-    def parts(self, note: str) -> list[str]:
-        return parts_of(self._meter, self._timing(), note)
-
-    def _timing(self) -> list[str]:
-        now_s, meter = time.monotonic(), self._meter
-        self._moments.append((now_s, meter.n_done))
-        while now_s - self._moments[1][0] > _RATE_S:
-            self._moments.popleft()
-        since_s, n_before = self._moments[0]
-        passed = tqdm.format_interval(now_s - self._began_s)
-        n_new = meter.n_done - n_before
-        if n_new <= 0 or now_s <= since_s:
-            return [passed]
-        rate = n_new / (now_s - since_s)
-        left = tqdm.format_interval((meter.n_submitted - meter.n_done) / rate)
-        speed = f"{rate:.3g} questions/s" if rate >= 1.0 else f"{1 / rate:.3g} s/question"
-        return [f"{passed}<{left}", speed]
-
-    def _write(self, note: str) -> None:
-        # The stream may be closed, or a file on a full disk.
-        with suppress(OSError, ValueError):
-            self._stream.write(f"{', '.join(self.parts(note))}\n")
-            self._stream.flush()
-
-
-class _Terminal(_Bar):
-    """Progress as a line that is drawn over itself; log lines begin on a line of their own."""
-
-    def __init__(self, stream: TextIO, meter: Meter) -> None:
-        super().__init__(stream, meter)
-        _Line.parts = self.parts("")
-        self._line = _Line(total=meter.n_submitted, file=stream, dynamic_ncols=True, miniters=0)
-        self._free_s = -inf
-        _stand(self)
-
-    def draw(self, note: str) -> None:
-        now_s = time.monotonic()
-        if now_s >= max(self._drawn_s + _LIVELY_S, self._free_s):
-            self._drawn_s = now_s
-            self._line.parts = self.parts(note)
-            with suppress(OSError, ValueError):
-                self._line.refresh()
-
-    def end(self, note: str) -> None:
-        _stand(None)
-        self._line.parts = self.parts(note)
-        with suppress(OSError, ValueError):
-            self._line.close()
-
-    def make_room(self) -> None:
-        with tqdm.get_lock():  # type: ignore[no-untyped-call] # its stubs
-            for line in list(getattr(tqdm, "_instances", ())):
-                with suppress(OSError, ValueError):
-                    line.clear(nolock=True)
-        self._drawn_s, self._free_s = -inf, time.monotonic() + _LOGGING_S
-
-
 class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
     """A line of tqdm's, which keeps several bars apart, with our text."""
 
@@ -503,26 +426,90 @@ class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
         return fit(self.parts, columns - 1 if columns and columns > 1 else None)
 
 
-_standing: tuple[int, _Terminal] | None = None
-"""The process that draws the line, and the line."""
+class _Bar:
+    """Progress as one line: drawn over itself on a terminal, written every 50 s to a log."""
+
+    def __init__(self, stream: TextIO, meter: Meter) -> None:
+        self._stream = stream
+        self._meter = meter
+        self._began_s = self._drawn_s = time.monotonic()
+        self._moments = deque([(self._began_s, meter.n_done)])
+        self._is_begun = False
+        self._line: _Line | None = None
+        """Line of a terminal."""
+        # The stream may be closed, or a file on a full disk; here and below.
+        with suppress(OSError, ValueError):
+            if stream.isatty():
+                _Line.parts = self._parts("")
+                total = meter.n_submitted
+                self._line = _Line(total=total, file=stream, dynamic_ncols=True, miniters=0)
+                self._drawn_s = -inf
+                self._leave_lines_to_logs()
+
+    def draw(self, note: str) -> None:
+        """Draw or write the line if it is due."""
+        now_s = time.monotonic()
+        if now_s - self._drawn_s >= (_LINE_S if self._line is None else _LIVELY_S):
+            self._drawn_s, self._is_begun = now_s, True
+            self._show(note)
+
+    def end(self, note: str) -> None:
+        """Leave the line as it is."""
+        if self._line is not None or self._is_begun or note:
+            self._show(note)
+        if self._line is not None:
+            global _drawn  # noqa: PLW0603 - loguru has one patcher for the process, too
+            _drawn = None
+            with suppress(OSError, ValueError):
+                self._line.close()
+
+    def _show(self, note: str) -> None:
+        parts = self._parts(note)
+        with suppress(OSError, ValueError):
+            if self._line is None:
+                self._stream.write(f"{', '.join(parts)}\n")
+                self._stream.flush()
+            else:
+                self._line.parts = parts
+                self._line.refresh()
+
+    def _parts(self, note: str) -> list[str]:
+        """Return the parts of the line, with time passed, time left and rate."""
+        now_s, meter = time.monotonic(), self._meter
+        self._moments.append((now_s, meter.n_done))
+        while now_s - self._moments[1][0] > _RATE_S:
+            self._moments.popleft()
+        since_s, n_before = self._moments[0]
+        timing = [tqdm.format_interval(now_s - self._began_s)]
+        n_new = meter.n_done - n_before
+        if n_new > 0 and now_s > since_s:
+            rate = n_new / (now_s - since_s)
+            left = tqdm.format_interval((meter.n_submitted - meter.n_done) / rate)
+            speed = f"{rate:.3g} questions/s" if rate >= 1.0 else f"{1 / rate:.3g} s/question"
+            timing = [f"{timing[0]}<{left}", speed]
+        return parts_of(meter, timing, note)
+
+    def _leave_lines_to_logs(self) -> None:
+        """Have log lines begin on a line of their own while this one is drawn."""
+        global _drawn  # noqa: PLW0603 - as above
+        _drawn = (os.getpid(), self)
+        if getattr(getattr(logger, "_core", None), "patcher", None) is None:
+            logger.configure(patcher=_make_room)
+
+    def make_room(self) -> None:
+        """Remove the line for a moment, as something else is written."""
+        with tqdm.get_lock():  # type: ignore[no-untyped-call] # its stubs
+            for line in list(getattr(tqdm, "_instances", ())):
+                with suppress(OSError, ValueError):
+                    line.clear(nolock=True)
+        self._drawn_s = time.monotonic() + _LOGGING_S - _LIVELY_S
 
 
-def _stand(line: _Terminal | None) -> None:
-    """Have log lines begin on a line of their own while this one is drawn."""
-    global _standing  # noqa: PLW0603 - loguru has one patcher for the process, too
-    _standing = None if line is None else (os.getpid(), line)
-    core = getattr(logger, "_core", None)
-    if line is not None and getattr(core, "patcher", None) is None:
-        logger.configure(patcher=_make_room)
+_drawn: tuple[int, _Bar] | None = None
+"""The process that draws a line on its terminal, and the line."""
 
 
 def _make_room(_: Record) -> None:
     # A forked child would wait for a lock that its parent held.
-    if _standing is not None and _standing[0] == os.getpid():
-        _standing[1].make_room()
-
-
-def _is_terminal(stream: TextIO) -> bool:
-    with suppress(OSError, ValueError):
-        return stream.isatty()
-    return False
+    if _drawn is not None and _drawn[0] == os.getpid():
+        _drawn[1].make_room()

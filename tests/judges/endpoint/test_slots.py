@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from chains import chain, request_of, text_of
 from conftest import EngineFactory, ServerFactory
 from judge_server import Say, last_text
+from lmms_eval_captions.judges.endpoint.client import Replicas
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
-from lmms_eval_captions.judges.endpoint.slots import Replicas
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 
@@ -214,7 +214,7 @@ NAMES = tuple(f"http://10.0.0.{number}:8000/v1" for number in range(4))
 CAPTIONS = [f"caption {number}".encode() for number in range(4_000)]
 _IN_A_PROCESS = """
 import json, sys
-from lmms_eval_captions.judges.endpoint.slots import Replicas
+from lmms_eval_captions.judges.endpoint.client import Replicas
 names = sys.argv[1].split(",")
 replicas = Replicas(names)
 print(json.dumps([names[replicas.choose(b"caption %d" % n, 0.0)] for n in range(200)]))
