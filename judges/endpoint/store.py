@@ -20,7 +20,7 @@ import threading
 import time
 import uuid
 from binascii import unhexlify
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from math import inf
@@ -100,6 +100,24 @@ def require_writable(folder: Path) -> None:
         ) from error
 
 
+class _Segment:
+    """A file of lines that one process appends to."""
+
+    __slots__ = ("file", "is_readable", "n_read", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = -1
+        """Descriptor; negative while it is closed."""
+        self.n_read = 0
+        """Bytes that are in the index."""
+        self.is_readable = True
+
+    def close(self) -> None:
+        os.close(self.file)
+        self.file = -1
+
+
 class ReplyStore:
     """The replies of one model in a folder.
 
@@ -109,20 +127,16 @@ class ReplyStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._index: dict[bytes, tuple[int, int, int]] = {}
+        self._index: dict[bytes, tuple[_Segment, int, int]] = {}
         """Key to segment, first byte and length of its line."""
-        self._paths: list[Path] = []
-        self._numbers: dict[Path, int] = {}
-        self._read_to: list[int] = []
-        self._unreadable: set[Path] = set()
-        self._files: OrderedDict[Path, int] = OrderedDict()
-        """Segments that are open for reading."""
-        self._own: int | None = None
-        self._own_path: Path | None = None
-        self._own_number = -1
-        self._block, self._block_of, self._block_start = b"", -1, 0
-        """What was last read, of which segment, and from which byte on."""
-        self._n_bytes = 0
+        self._segments: dict[Path, _Segment] = {}
+        """Segments of others."""
+        self._open: deque[_Segment] = deque()
+        """Those of them that are open, the one that was opened last at the end."""
+        self._own: _Segment | None = None
+        self._block, self._block_start = b"", 0
+        """What was last read, and from which byte on."""
+        self._block_of: _Segment | None = None
         self._is_torn = False
         """Whether part of a line may stand at the end of the own segment."""
         self._flushed_s = time.monotonic()
@@ -144,13 +158,12 @@ class ReplyStore:
         place = self._index.get(key)
         if place is None:
             return None
-        number, start, n_bytes = place
+        segment, start, n_bytes = place
         first = start - self._block_start
-        if number != self._block_of or not 0 <= first <= len(self._block) - n_bytes:
+        if segment is not self._block_of or not 0 <= first <= len(self._block) - n_bytes:
             # Replies are asked for in about the order in which they were written.
-            file = self._open(self._paths[number])
-            self._block = os.pread(file, max(n_bytes, _BLOCK_BYTES), start)
-            self._block_of, self._block_start, first = number, start, 0
+            self._block = os.pread(self._opened(segment), max(n_bytes, _BLOCK_BYTES), start)
+            self._block_of, self._block_start, first = segment, start, 0
         entry = read_line(self._block[first : first + n_bytes])
         if entry is None or entry[0] != key:
             del self._index[key]  # damaged since it was read
@@ -158,18 +171,22 @@ class ReplyStore:
         return entry[1]
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Append one reply; it is in the operating system's hands when this returns."""
+        """Append one reply; it is in the operating system's hands when this returns.
+
+        Raises:
+            StoreError: If it could not be written completely (disk full, no permission).
+        """
         line = write_line(key, value)
         try:
-            start = self._append(line)
+            own = self._append(line)
         except OSError as error:
             raise StoreError(
                 f"cannot write to {self._folder}: {error}; free some space, or point "
                 f"{CACHE_VARIABLE} at a folder on another disk (move the old one along to keep "
                 "its verdicts), and run again: it goes on where this run stopped"
             ) from error
-        self._index[key] = (self._own_number, start, len(line))
         self._is_dirty = True
+        self._index[key] = (own, own.n_read - len(line), len(line))
 
     def refresh(self) -> None:
         """Read what other processes have appended, and flush what is due."""
@@ -183,7 +200,9 @@ class ReplyStore:
         is_due = time.monotonic() - self._flushed_s >= FLUSH_S
         if self._is_dirty and is_due and not is_busy and self._own is not None:
             self._is_dirty, self._flushed_s = False, time.monotonic()
-            self._flushing = threading.Thread(target=_flush, args=(os.dup(self._own),), daemon=True)
+            self._flushing = threading.Thread(
+                target=_flush, args=(os.dup(self._own.file),), daemon=True
+            )
             self._flushing.start()
 
     def close(self) -> None:
@@ -191,46 +210,36 @@ class ReplyStore:
         if self._flushing is not None:
             self._flushing.join()
         if self._own is not None:
-            _flush(self._own)
-        for file in self._files.values():
-            os.close(file)
-        self._own = None
-        self._files.clear()
+            _flush(self._own.file)
+            self._own = None
+        while self._open:
+            self._open.pop().close()
 
-    def _append(self, line: bytes) -> int:
-        """Append a line to the own segment; its first byte there."""
-        if self._own is None:
+    def _append(self, line: bytes) -> _Segment:
+        """Append a line to the own segment, and return that."""
+        own = self._own
+        if own is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
-            path = self._folder / f"{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
-            self._own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            self._own_path, self._own_number = path, self._number(path)
+            own = _Segment(self._folder / f"{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl")
+            own.file = os.open(own.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+            self._own = own
         prefix = b"\n" if self._is_torn else b""
         self._is_torn = True
-        n_written = os.write(self._own, prefix + line)
-        self._n_bytes += n_written
+        n_written = os.write(own.file, prefix + line)
+        own.n_read += n_written
         if n_written < len(prefix) + len(line):
             raise OSError(errno.ENOSPC, "only part of a line could be written: the disk is full")
         self._is_torn = False
-        return self._n_bytes - len(line)
+        return own
 
-    def _number(self, path: Path) -> int:
-        number = self._numbers.get(path)
-        if number is None:
-            number = self._numbers[path] = len(self._paths)
-            self._paths.append(path)
-            self._read_to.append(0)
-        return number
-
-    def _open(self, path: Path) -> int:
-        if path == self._own_path and self._own is not None:
-            return self._own
-        file = self._files.get(path)
-        if file is None:
-            if len(self._files) >= _MAX_OPEN:
-                os.close(self._files.popitem(last=False)[1])
-            file = self._files[path] = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        return file
+    def _opened(self, segment: _Segment) -> int:
+        if segment.file < 0:
+            if len(self._open) >= _MAX_OPEN:
+                self._open.popleft().close()
+            segment.file = os.open(segment.path, os.O_RDONLY | os.O_NONBLOCK)
+            self._open.append(segment)
+        return segment.file
 
     def _read_segments(self) -> None:
         """Index the lines that are new in the segments of others."""
@@ -240,38 +249,38 @@ class ReplyStore:
         except FileNotFoundError:
             return
         for path in map(self._folder.joinpath, names):
-            if path == self._own_path or path in self._unreadable:
+            if self._own is not None and path == self._own.path:
                 continue
+            segment = self._segments.setdefault(path, _Segment(path))
             try:
-                self._read_new(self._number(path))
+                if segment.is_readable:
+                    self._read_new(segment)
             except OSError as error:
-                self._unreadable.add(path)
+                segment.is_readable = False
                 logger.warning("{} cannot be read and is passed over: {}", path, error)
 
-    def _read_new(self, number: int) -> None:
-        path, start = self._paths[number], self._read_to[number]
-        status = path.stat()
+    def _read_new(self, segment: _Segment) -> None:
+        status = segment.path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a file")
-        if status.st_size <= start:
+        if status.st_size <= segment.n_read:
             return
         n_damaged = 0
-        with path.open("rb", buffering=1 << 20) as stream:
-            stream.seek(start)
+        with segment.path.open("rb", buffering=1 << 20) as stream:
+            stream.seek(segment.n_read)
             for line, n_bytes in _lines(stream):
                 entry = read_line(line)
                 if entry is not None:
-                    self._index[entry[0]] = (number, start, n_bytes)
+                    self._index[entry[0]] = (segment, segment.n_read, n_bytes)
                 elif line.strip() or n_bytes > MAX_LINE_BYTES:
                     n_damaged += 1
-                start += n_bytes
-        self._read_to[number] = start
+                segment.n_read += n_bytes
         if n_damaged:
             logger.warning(
                 "{} line(s) of {} are damaged or cut short; what they held is asked again where "
                 "it is needed",
                 n_damaged,
-                path,
+                segment.path,
             )
 
 
