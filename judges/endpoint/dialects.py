@@ -10,7 +10,6 @@ Source: docs.anthropic.com, "Messages", "Errors", "Handling stop reasons"; versi
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
@@ -31,17 +30,19 @@ from lmms_eval_captions.judges.endpoint.request import Message, NumberToken, Rep
 from lmms_eval_captions.judges.endpoint.urls import Key, scrub, with_path
 from lmms_eval_captions.judges.errors import JudgeRequestError, JudgeStoppedError
 
+_PATH: Final = "/chat/completions"
 
-class Dialect(ABC):
-    """One API: addresses, keys, encoding of requests, reading of replies."""
 
-    name: ClassVar[str]
+class Dialect:
+    """One API: addresses, keys, encoding of requests, reading of replies. This is OpenAI's."""
+
+    name: ClassVar[str] = "openai"
     """Value of ``LMMS_CAPTIONS_JUDGE_API``."""
-    key_variables: ClassVar[tuple[str, ...]]
+    key_variables: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     """Variables that hold the key; the first one that is set counts."""
-    url_variables: ClassVar[tuple[str, ...]] = ()
+    url_variables: ClassVar[tuple[str, ...]] = ("OPENAI_BASE_URL", "OPENAI_API_URL")
     """Variables that hold the address if ``LMMS_CAPTIONS_JUDGE_URL`` is not set."""
-    default_url: ClassVar[str] = ""
+    default_url: ClassVar[str] = "https://api.openai.com/v1"
     """Address if no variable is set; empty if there is none."""
     not_taken: ClassVar[tuple[str, ...]] = ()
     """Parameters that the API does not have."""
@@ -53,52 +54,24 @@ class Dialect(ABC):
         """Return whether a URL is recognised as this API's."""
         return False
 
-    @abstractmethod
     def completions_url(self, url: str) -> str:
         """Return the address that requests are posted to."""
-
-    @abstractmethod
-    def models_url(self, url: str) -> str:
-        """Return the address of the list of models."""
-
-    @abstractmethod
-    def headers(self, api_key: str | None) -> dict[str, str]:
-        """Return the headers of every request."""
-
-    @abstractmethod
-    def encode(self, request: Request, attempt: int) -> bytes:
-        """Return a request's body."""
-
-    @abstractmethod
-    def read_reply(self, raw: bytes, source: Source) -> Reply:
-        """Read an answer of 200."""
-
-
-_PATH: Final = "/chat/completions"
-
-
-class OpenaiDialect(Dialect):
-    """OpenAI's API."""
-
-    name: ClassVar[str] = "openai"
-    key_variables: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
-    url_variables: ClassVar[tuple[str, ...]] = ("OPENAI_BASE_URL", "OPENAI_API_URL")
-    default_url: ClassVar[str] = "https://api.openai.com/v1"
-
-    def completions_url(self, url: str) -> str:
-        """See :class:`Dialect`."""
         return with_path(url, _PATH)
 
     def models_url(self, url: str) -> str:
-        """See :class:`Dialect`."""
+        """Return the address of the list of models."""
         return with_path(url, "/models")
 
     def headers(self, api_key: str | None) -> dict[str, str]:
-        """See :class:`Dialect`."""
+        """Return the headers of every request."""
         return {"Authorization": Key(f"Bearer {api_key}")} if api_key else {}
 
     def encode(self, request: Request, attempt: int) -> bytes:
-        """See :class:`Dialect`."""
+        """Return a request's body.
+
+        Raises:
+            JudgeRequestError: If it holds what cannot be sent.
+        """
         body = request.body(attempt)
         if request.left_out or request.instead is not None:
             payload: dict[str, object] = {
@@ -111,7 +84,11 @@ class OpenaiDialect(Dialect):
         return body
 
     def read_reply(self, raw: bytes, source: Source) -> Reply:
-        """See :class:`Dialect`."""
+        """Read an answer of 200.
+
+        Raises:
+            JudgeError: If there is no reply in it.
+        """
         try:
             payload: Any = decode(source.text(raw, strictly=True))
             usage = payload.get("usage") if isinstance(payload, dict) else None
@@ -147,7 +124,7 @@ class OpenaiDialect(Dialect):
             raise no_reply_in(raw, source, "a chat completion") from unreadable
 
 
-OPENAI: Final = OpenaiDialect()
+OPENAI: Final = Dialect()
 
 
 def without(parameters: dict[str, object], left_out: tuple[str, ...]) -> dict[str, object]:
@@ -178,10 +155,9 @@ def _without_key(logprobs: object, text: str, source: Source) -> tuple[NumberTok
 
 
 _HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
-_DEPLOYMENT_PATH: Final = "/chat/completions"
 
 
-class AzureDialect(OpenaiDialect):
+class AzureDialect(Dialect):
     """Azure's API: a deployment's URL, its full target URI, or a resource's URL."""
 
     name: ClassVar[str] = "azure"
@@ -205,9 +181,9 @@ class AzureDialect(OpenaiDialect):
         'https://r.openai.azure.com/openai/v1/chat/completions'
         """
         path = urlsplit(url).path.rstrip("/")
-        if path.endswith(_DEPLOYMENT_PATH):
+        if path.endswith(_PATH):
             return url
-        return with_path(url, _DEPLOYMENT_PATH if path else f"/openai/v1{_DEPLOYMENT_PATH}")
+        return with_path(url, _PATH if path else f"/openai/v1{_PATH}")
 
     def models_url(self, url: str) -> str:
         """See :class:`Dialect`."""
@@ -269,9 +245,9 @@ class AnthropicDialect(Dialect):
         if system:
             payload["system"] = "\n\n".join(system)
         payload["messages"] = [
-            {"role": message["role"], "content": _content(message["content"])}
-            for message in request.sent_messages
-            if message["role"] != "system"
+            {**m, "content": list(map(_block, c)) if isinstance(c := m["content"], list) else c}
+            for m in request.sent_messages
+            if m["role"] != "system"
         ]
         return encode(payload)
 
@@ -303,11 +279,7 @@ class AnthropicDialect(Dialect):
             raise no_reply_in(raw, source, "a message") from unreadable
 
 
-ANTHROPIC: Final[Dialect] = AnthropicDialect()
-
-
-def _content(content: object) -> object:
-    return list(map(_block, content)) if isinstance(content, list) else content
+ANTHROPIC: Final = AnthropicDialect()
 
 
 def _block(part: Message) -> Message:
