@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from loguru import logger
 
@@ -142,6 +142,8 @@ servers: vLLM takes what a request leaves out from the checkpoint's ``generation
 llama.cpp has defaults of its own (``top_k`` 40, ``repeat_penalty``)."""
 SYSTEM_ROLE: Final = "system_role"
 """Stands in :attr:`.Reply.refused` for a system message that was folded into the user's."""
+_ADDED: Final = "added_params"
+"""Stands for the parameters that are added to every request."""
 _OPTIONAL: Final = ("temperature", "top_p", "seed", "logprobs", "response_format")
 _WITHOUT: Final = {
     "logprobs": "scores will be plain numbers, not expectations",
@@ -208,15 +210,16 @@ def cannot_see(said: str) -> bool:
     return _BLIND.search(re.sub(r"[\\'\"`]+", "", said)) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
+    """The form in which a model's requests are sent."""
+
     left_out: tuple[str, ...] = ()
-    is_extended: bool = True
-    """Whether parameters are added."""
-    is_folded: bool = False
-    """Whether the system message is part of the user's."""
+    """Parameters, ``SYSTEM_ROLE``, and ``_ADDED``."""
     shrinks: int = 0
     """How often pictures are halved."""
+
+    def without(self, *names: str) -> _Form:
+        return self._replace(left_out=tuple(dict.fromkeys((*self.left_out, *names))))
 
 
 _USUAL: Final = _Form()
@@ -226,7 +229,7 @@ _USUAL: Final = _Form()
 class _Model:
     """Knowledge of one model."""
 
-    form: _Form = field(default_factory=_Form)
+    form: _Form
     has_answered: bool = False
     n_helped: Counter[_Form] = field(default_factory=Counter)
     """Forms to how often they were answered after another one was refused."""
@@ -260,7 +263,7 @@ class Adaptations:
             known = self._models[request.model] = _Model(_Form(left_out=self._not_taken))
         usual = form = known.form
         if form.shrinks and len(request.body(attempt)) < known.refused_bytes:
-            form = replace(form, shrinks=0)
+            form = form._replace(shrinks=0)
         first: JudgeError | None = None
         n_least = 1
         for _ in range(_MOST_CHANGES):
@@ -280,9 +283,9 @@ class Adaptations:
                     known.has_answered = True
                 else:
                     self._learn(known, form, len(request.body(attempt)), first, n_least)
-                if not form.left_out and not form.is_folded:
+                if not form.left_out:
                     return reply
-                return replace(reply, refused=self._refused(form, request, attempt))
+                return replace(reply, refused=_refused(form, request, attempt))
         raise first or JudgeRequestError("no form of the request can be sent")
 
     async def _formed(self, request: Request, attempt: int, form: _Form) -> Request | None:
@@ -296,13 +299,13 @@ class Adaptations:
             instead = await asyncio.to_thread(request.shrink, form.shrinks)
             if instead is None:
                 return None
-        if form.is_folded:
+        if SYSTEM_ROLE in form.left_out:
             instead = _folded(request.messages if instead is None else instead)
         asked = request.parameters(attempt)
         left_out = tuple(name for name in form.left_out if name in asked)
-        added = {}
-        if form.is_extended:
-            added = {name: v for name, v in self._added.items() if name not in request.params}
+        added = {name: v for name, v in self._added.items() if name not in request.params}
+        if _ADDED in form.left_out:
+            added = {}
         if not (left_out or added or instead is not None):
             return request
         return request.sent_as(left_out=left_out, added_params=added, instead=instead)
@@ -314,28 +317,26 @@ class Adaptations:
         if usual != known.form and (_is_refusal(error) or _is_broken_off(error)):
             return known.form, 0  # learned meanwhile, from another request
         if error.status == 413 or (error.status in _REFUSING and _TOO_LARGE.search(str(error))):
-            return None if request.shrink is None else (replace(form, shrinks=form.shrinks + 1), 1)
+            smaller = form._replace(shrinks=form.shrinks + 1)
+            return None if request.shrink is None else (smaller, 1)
         is_new = not known.has_answered or self._n_replicas > 1
         is_refusal = _is_refusal(error)
-        plain = replace(form, is_extended=False)
-        is_extended = bool(self._added) and plain != form
+        is_extended = bool(self._added) and _ADDED not in form.left_out
         # A server of a few lines of Python fails (500) at what it does not expect.
         is_named = any(name in error.said for name in self._added)
         if is_extended and is_named and (is_refusal or error.status == 500):
-            return plain, 1
+            return form.without(_ADDED), 1
         if is_refusal and (named := self._named(form, error, request, is_new=is_new)):
-            return replace(form, left_out=(*form.left_out, named)), 1
+            return form.without(named), 1
         if is_extended and is_new and (is_refusal or error.status == 404 or _is_broken_off(error)):
-            return plain, _BROKEN_OFF_N if _is_broken_off(error) else 1
+            return form.without(_ADDED), _BROKEN_OFF_N if _is_broken_off(error) else 1
         if not is_refusal or not is_new or self._is_batch:
             return None
-        has_system = any(message["role"] == "system" for message in request.messages)
-        folded = replace(form, is_folded=True)
-        if has_system and folded != form and _ABOUT_SYSTEM.search(error.said):
+        folded = form.without(SYSTEM_ROLE)
+        if folded != form and _has_system(request) and _ABOUT_SYSTEM.search(error.said):
             return folded, 1
-        optional = [name for name in _OPTIONAL if name in request.parameters(0)]
-        left_out = tuple(dict.fromkeys((*form.left_out, *optional)))
-        return None if left_out == form.left_out else (replace(form, left_out=left_out), _GUESSES_N)
+        bare = form.without(*(name for name in _OPTIONAL if name in request.parameters(0)))
+        return None if bare == form else (bare, _GUESSES_N)
 
     def _named(self, form: _Form, error: JudgeError, request: Request, *, is_new: bool) -> str:
         """Return the parameter that an error is about; empty if none of those that were sent."""
@@ -358,28 +359,20 @@ class Adaptations:
         if form.shrinks:
             known.refused_bytes = min(known.refused_bytes, n_bytes)
         before = known.form
-        known.form = _Form(
-            tuple(dict.fromkeys((*before.left_out, *form.left_out))),
-            before.is_extended and form.is_extended,
-            before.is_folded or form.is_folded,
-            max(before.shrinks, form.shrinks),
-        )
+        known.form = before.without(*form.left_out)
+        known.form = known.form._replace(shrinks=max(before.shrinks, form.shrinks))
         known.has_answered = True
-        if known.form != before:
-            self._log(before, known.form, refusal)
-
-    def _log(self, before: _Form, form: _Form, refusal: JudgeError) -> None:
-        names = [name for name in form.left_out if name not in before.left_out]
-        names += [SYSTEM_ROLE] if form.is_folded and not before.is_folded else []
-        for name in names:
+        for name in known.form.left_out[len(before.left_out) :]:
+            if name == _ADDED:
+                logger.info(
+                    "requests are sent without {}: the server's own sampling settings are used "
+                    "({})",
+                    ", ".join(self._added),
+                    refusal,
+                )
+                continue
             words = _WITHOUT.get(name, f"requests are sent without {name}")
             logger.warning("{}: {}", words.format(results=self._words.results), refusal)
-        if before.is_extended and not form.is_extended:
-            logger.info(
-                "requests are sent without {}: the server's own sampling settings are used ({})",
-                ", ".join(self._added),
-                refusal,
-            )
         if form.shrinks > before.shrinks:
             logger.warning(
                 "the {} refuses requests this large: pictures are sent with 1/{} of their "
@@ -389,12 +382,15 @@ class Adaptations:
                 refusal,
             )
 
-    @staticmethod
-    def _refused(form: _Form, request: Request, attempt: int) -> tuple[str, ...]:
-        asked = request.parameters(attempt)
-        refused = [name for name in form.left_out if name in asked]
-        is_folded = form.is_folded and any(m["role"] == "system" for m in request.messages)
-        return (*refused, *([SYSTEM_ROLE] if is_folded else []))
+
+def _refused(form: _Form, request: Request, attempt: int) -> tuple[str, ...]:
+    asked = request.parameters(attempt)
+    is_folded = SYSTEM_ROLE in form.left_out and _has_system(request)
+    return (*(name for name in form.left_out if name in asked), *[SYSTEM_ROLE] * is_folded)
+
+
+def _has_system(request: Request) -> bool:
+    return any(message["role"] == "system" for message in request.messages)
 
 
 def _is_refusal(error: JudgeError) -> bool:

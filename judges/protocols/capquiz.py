@@ -11,20 +11,9 @@ from itertools import islice
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Reply, Request
+from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
-from lmms_eval_captions.judges.protocols.reading import (
-    MOST_CHARACTERS,
-    MOST_STATEMENTS,
-    UNCLEAR,
-    Unclear,
-    is_doubted,
-    is_last,
-    is_left_open,
-    may_be_cut,
-    places,
-    plain,
-    the_one,
-)
+from lmms_eval_captions.judges.protocols.reading import UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 
 LETTERS: Final = "ABCDEF"
@@ -103,28 +92,30 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     >>> read_choice(Reply("The answer is B? No, C.", "stop"), menu) is None
     True
     """
-    text = unicodedata.normalize("NFKC", plain(reply))
-    if len(text) > MOST_CHARACTERS:  # one sign may have become eighteen
+    text = unicodedata.normalize("NFKC", reading.plain(reply))
+    if len(text) > reading.MOST_CHARACTERS:  # one sign may have become eighteen
         return None
-    cut = may_be_cut(reply)
+    cut = reading.may_be_cut(reply)
     words = [_words(option) for option in options]
-    lines = islice(_lines(text, words, cut=cut), MOST_STATEMENTS + 1)
+    lines = islice(_lines(text, words, cut=cut), reading.MOST_STATEMENTS + 1)
     statements = [*_stated(text, words, cut=cut), *lines]
     if statements:
-        return the_one(statements)
+        return reading.the_one(statements)
     return None if cut else _by_text(text, words)
 
 
 def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
     for pattern in (_STATED, _CHOSEN, _THIS_IS, _IS_RIGHT):
-        for stated in places(pattern, text):
+        for stated in reading.places(pattern, text):
             end = stated.end() if pattern is _IS_RIGHT else stated.end("letter")
             is_article = stated["letter"] in "aA" and not _WORD_GOES_ON.match(text, end)
             if pattern is _STATED and is_article:
                 continue
             if pattern is _THIS_IS and not _is_answer(stated, text):
                 continue
-            if is_doubted(text, stated.start(), end) or (cut and is_last(text, end)):
+            if reading.is_doubted(text, stated.start(), end) or (
+                cut and reading.is_last(text, end)
+            ):
                 yield UNCLEAR
             elif pattern is _IS_RIGHT:
                 yield stated["letter"]
@@ -151,10 +142,10 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
         is_fence = line.startswith("```") and not line.endswith("`")
         alone = None if is_fence else _ALONE.fullmatch(line[:_LONGEST_ALONE])
         if alone is not None and len(line) <= _LONGEST_ALONE:
-            is_unclear = is_open or is_doubted(text, place.start(), place.end())
+            is_unclear = is_open or reading.is_doubted(text, place.start(), place.end())
             yield UNCLEAR if is_unclear else _on_menu(alone["letter"])
             continue
-        leading_letter = _LEADING.match(line) if len(leading) <= MOST_STATEMENTS else None
+        leading_letter = _LEADING.match(line) if len(leading) <= reading.MOST_STATEMENTS else None
         if leading_letter is None:
             continue
         letter = leading_letter["letter"].upper()
@@ -169,9 +160,9 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
         if number == 0 or is_option:
             position = place.start() + end
             is_unclear = (
-                is_doubted(text, place.start(), position)
+                reading.is_doubted(text, place.start(), position)
                 or _ITEM.search(line, end) is not None
-                or (not is_option and is_left_open(line[end:]))
+                or (not is_option and reading.is_left_open(line[end:]))
             )
             choice = _unless_contradicted(letter, line, end, options)
             leading.append((letter, UNCLEAR if is_unclear else choice))

@@ -23,6 +23,7 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Ask, Message, NumberToken, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import (
     JudgeConfig,
     content_words,
@@ -30,17 +31,7 @@ from lmms_eval_captions.judges.protocols.asking import (
     request_of,
 )
 from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
-from lmms_eval_captions.judges.protocols.reading import (
-    GREATER,
-    MOST_CHARACTERS,
-    UNCLEAR,
-    Unclear,
-    ends_clearly,
-    is_doubted,
-    may_be_cut,
-    same_signs,
-    the_one,
-)
+from lmms_eval_captions.judges.protocols.reading import GREATER, UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
 _PART: Final = re.compile(r"([^0-9]*)([0-9]+)([^0-9]*)")
@@ -281,17 +272,17 @@ def read_scores(
     True
     """
     stripped = strip_reasoning(reply.text)
-    if len(stripped) > MOST_CHARACTERS:
+    if len(stripped) > reading.MOST_CHARACTERS:
         return None
     whole = reply.text.rstrip()
     offset = len(whole) - len(stripped) if whole.endswith(stripped) else None
     statements = _statements(
-        same_signs(stripped), dimensions, (lowest, highest), cut=may_be_cut(reply)
+        reading.same_signs(stripped), dimensions, (lowest, highest), cut=reading.may_be_cut(reply)
     )
     scores: dict[str, Written] = {}
     for dimension in dimensions:
         own = [statement for statement in statements if statement.dimension == dimension]
-        if the_one([statement.value for statement in own]) is None:
+        if reading.the_one([statement.value for statement in own]) is None:
             return None
         # Parity: the released code takes the first.
         start = None if offset is None else own[0].start + offset
@@ -418,7 +409,7 @@ def _is_clear(
         or (
             _BEFORE_NUMBER.search(before) and not (before[-1] == "<" and text[end : end + 1] == ">")
         )
-        or is_doubted(text, start, end)
+        or reading.is_doubted(text, start, end)
     ):
         return False
     unit = _SCALE.match(text, end)
@@ -431,8 +422,8 @@ def _is_clear(
         if more is not None:
             return more["of"] == str(highest)
         is_ellipsis = text.startswith("..", closed)  # as in the form that the prompt asks for
-        return is_ellipsis or ends_clearly(text, closed, top=highest, cut=False)
-    return ends_clearly(text, end if unit is None else unit.end(), top=highest, cut=cut)
+        return is_ellipsis or reading.ends_clearly(text, closed, top=highest, cut=False)
+    return reading.ends_clearly(text, end if unit is None else unit.end(), top=highest, cut=cut)
 
 
 Setting = Literal["ref_only", "ref_free", "combined"]

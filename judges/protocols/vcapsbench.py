@@ -10,18 +10,9 @@ from functools import partial
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Ask, Asked, Reply, Request
+from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
-from lmms_eval_captions.judges.protocols.reading import (
-    MOST_STATEMENTS,
-    UNCLEAR,
-    Unclear,
-    is_doubted,
-    is_last,
-    may_be_cut,
-    places,
-    plain,
-    the_one,
-)
+from lmms_eval_captions.judges.protocols.reading import UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement, YesNo
 
 _LABELS: Final[dict[str, YesNo]] = {"yes": "yes", "no": "no", "unanswerable": "unanswerable"}
@@ -87,15 +78,15 @@ def read_answer(reply: Reply) -> YesNo | None:
     >>> read_answer(Reply("No information is given.", "stop")) is None
     True
     """
-    text = _MARKS.sub(_MARK, plain(reply))
-    cut = may_be_cut(reply)
+    text = _MARKS.sub(_MARK, reading.plain(reply))
+    cut = reading.may_be_cut(reply)
     if _MARK not in text:
-        return the_one(list(_prose(text, cut=cut)))
+        return reading.the_one(list(_prose(text, cut=cut)))
     statements: list[YesNo | Unclear] = []
     before: list[str] = []
     n_marks = 0
     for line in text.split("\n"):
-        if n_marks > MOST_STATEMENTS:
+        if n_marks > reading.MOST_STATEMENTS:
             return None
         head, mark, analysis = line.partition(_MARK)
         if not mark:
@@ -111,17 +102,17 @@ def read_answer(reply: Reply) -> YesNo | None:
             statements.append(UNCLEAR)
         between = "\n".join(before)
         statements += _whole_lines(between, cut=False) if n_marks else _prose(between, cut=False)
-        statements += [_LABELS[found[1].casefold()] for found in places(_MARKED, analysis)]
+        statements += [_LABELS[found[1].casefold()] for found in reading.places(_MARKED, analysis)]
         n_marks += 1
         before = []
     statements += _whole_lines("\n".join(before), cut=cut)
-    return the_one(statements)
+    return reading.the_one(statements)
 
 
 def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     """What stands before a mark; nothing where it is the prompt's form."""
     yield from _prose(head, cut=False)
-    label = _HEAD.match(head) or next(iter(places(_LEADING, head)[-1:]), None)
+    label = _HEAD.match(head) or next(iter(reading.places(_LEADING, head)[-1:]), None)
     if label is None:
         if _ANY_LABEL.search(head) or not re.fullmatch(
             rf"{_MARKUP}answer{_MARKUP}", head, re.IGNORECASE
@@ -137,8 +128,8 @@ def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
     if (
         others
         or not _CLEAR.match(rest)
-        or is_doubted(whole, start, start + len(label["label"]))
-        or is_doubted(f"{above} {head}", start, len(whole))
+        or reading.is_doubted(whole, start, start + len(label["label"]))
+        or reading.is_doubted(f"{above} {head}", start, len(whole))
     ):
         yield UNCLEAR
     else:
@@ -150,16 +141,16 @@ def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
     if _TAKEN_BACK.search(text):
         yield UNCLEAR
     for pattern in (_LINE_STATED, _LABEL_LINE):
-        for stated in places(pattern, text):
+        for stated in reading.places(pattern, text):
             yield _statement(stated, text, cut=cut)
 
 
 def _prose(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:
     if _NEITHER.search(text):
         yield UNCLEAR
-    for stated in places(_STATED, text):
+    for stated in reading.places(_STATED, text):
         yield _statement(stated, text, cut=cut)
-    for stated in places(_LEADING, text):
+    for stated in reading.places(_LEADING, text):
         if _CLEAR.match(text, stated.end()) or _ANOTHER.match(text, stated.end()):
             yield _statement(stated, text, cut=cut)
 
@@ -171,8 +162,8 @@ def _statement(stated: re.Match[str], text: str, *, cut: bool) -> YesNo | Unclea
         not _CLEAR.match(text, end)
         or _ANOTHER.match(text, end)
         or (label != "unanswerable" and _NO_ANSWER.search(rest))
-        or (cut and is_last(text, end))
-        or is_doubted(text, stated.start(), end)
+        or (cut and reading.is_last(text, end))
+        or reading.is_doubted(text, stated.start(), end)
     ):
         return UNCLEAR
     return label

@@ -11,26 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.protocols.reading import (
-    GREATER,
-    MOST_STATEMENTS,
-    NUMBER,
-    SCORE_LABEL,
-    SIGNS,
-    UNCLEAR,
-    Block,
-    Unclear,
-    apart,
-    ends_clearly,
-    is_declined,
-    is_doubted,
-    is_last,
-    is_of_task,
-    may_be_cut,
-    places,
-    plain,
-    the_one,
-)
+from lmms_eval_captions.judges.protocols import reading
+from lmms_eval_captions.judges.protocols.reading import GREATER, NUMBER, SIGNS, UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import Match
 
 _VERDICTS: Final[dict[str, Match]] = {"yes": "yes", "true": "yes", "no": "no", "false": "no"}
@@ -43,10 +25,12 @@ _PRED: Final = re.compile(
     re.IGNORECASE,
 )
 _ODD_SCORE: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[-+.,~<]|{GREATER})\s?[0-9]", re.IGNORECASE
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[-+.,~<]|{GREATER})\s?[0-9]",
+    re.IGNORECASE,
 )
 _CONCLUDED: Final = re.compile(
-    rf"\b(?:so|thus|therefore|hence),?\s+(?:the|my)\s+answer\s+is{SIGNS}{NUMBER}", re.IGNORECASE
+    rf"\b(?:so|thus|therefore|hence),?\s+(?:the|my)\s+answer\s+is{SIGNS}{NUMBER}",
+    re.IGNORECASE,
 )
 _ANSWER_LINE: Final = re.compile(
     r"^[ \t*_`>-]{0,8}the\s+answer\s+is:?\s+[*_`'\"]{0,3}(?P<verdict>yes|no)\b[.!*_`'\" \t]{0,8}$",
@@ -77,16 +61,16 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     >>> read_match(Reply("{'pred': 'no', 'score': 0} Note: {'pred': 'yes', 'score': 4.8}")) is None
     True
     """
-    text = plain(reply)
+    text = reading.plain(reply)
     as_asked = _AS_ASKED.fullmatch(text)
     if as_asked is not None:
         return _on_scale(as_asked[1], as_asked[2])
-    cut = may_be_cut(reply)
-    parts = apart(text, MOST_STATEMENTS)
+    cut = reading.may_be_cut(reply)
+    parts = reading.apart(text, reading.MOST_STATEMENTS)
     if parts is None:
         return None
     fields, around = parts
-    preds: list[Match | Unclear] = [UNCLEAR] if is_declined(around) else []
+    preds: list[Match | Unclear] = [UNCLEAR] if reading.is_declined(around) else []
     scores: list[float | Unclear] = []
     for block in fields:
         _read_block(block, text, preds, scores)
@@ -95,13 +79,16 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     for pred, score in _sentences(around, cut=cut):
         preds.append(pred)
         scores += [] if score is None else [score]
-    verdict: Match | None = the_one(preds)
-    value = the_one(scores)
+    verdict: Match | None = reading.the_one(preds)
+    value = reading.the_one(scores)
     return None if verdict is None or value is None else (verdict, value)
 
 
 def _read_block(
-    block: Block, text: str, preds: list[Match | Unclear], scores: list[float | Unclear]
+    block: reading.Block,
+    text: str,
+    preds: list[Match | Unclear],
+    scores: list[float | Unclear],
 ) -> None:
     found_preds, found_scores = block.values("pred"), block.values("score")
     if not found_preds and not found_scores:
@@ -110,8 +97,8 @@ def _read_block(
         found_preds
         and found_scores
         and (
-            is_doubted(text, block.start, block.end)
-            or (block.closed and not ends_clearly(text, block.end, top=_TOP, cut=False))
+            reading.is_doubted(text, block.start, block.end)
+            or (block.closed and not reading.ends_clearly(text, block.end, top=_TOP, cut=False))
         )
     ):
         preds.append(UNCLEAR)
@@ -127,19 +114,23 @@ def _score(value: str) -> float | Unclear:
 
 
 def _labelled_verdicts(text: str, *, cut: bool) -> Iterator[Match | Unclear]:
-    for label in places(_PRED, text):
+    for label in reading.places(_PRED, text):
         end = label.end()
-        clear = _LABEL_ENDS.match(text, end) and not (cut and is_last(text, end))
-        if not clear or _SAYS_ANOTHER.match(text, end) or is_doubted(text, label.start(), end):
+        clear = _LABEL_ENDS.match(text, end) and not (cut and reading.is_last(text, end))
+        if (
+            not clear
+            or _SAYS_ANOTHER.match(text, end)
+            or reading.is_doubted(text, label.start(), end)
+        ):
             yield UNCLEAR
         else:
             yield _VERDICTS[label["verdict"].casefold()]
 
 
 def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
-    for pattern in (SCORE_LABEL, _CONCLUDED):
-        for label in places(pattern, text):
-            is_told = is_of_task(text, label.start())
+    for pattern in (reading.SCORE_LABEL, _CONCLUDED):
+        for label in reading.places(pattern, text):
+            is_told = reading.is_of_task(text, label.start())
             yield UNCLEAR if is_told else _number(label, text, cut=cut)
     if _ODD_SCORE.search(text) or _ASSIGNED.search(text):
         yield UNCLEAR
@@ -150,21 +141,21 @@ def _sentences(text: str, *, cut: bool) -> Iterator[tuple[Match | Unclear, float
 
     And lines that name one as the answer.
     """
-    for line in places(_ANSWER_LINE, text):
+    for line in reading.places(_ANSWER_LINE, text):
         yield _VERDICTS[line["verdict"].casefold()], None
-    for label in places(_LEADING, text):
+    for label in reading.places(_LEADING, text):
         end = label.end("verdict")
         bare = _BARE_SCORE.match(text, end)
         if bare is not None:
             yield _VERDICTS[label["verdict"].casefold()], _number(bare, text, cut=cut)
         elif _SAYS_ANOTHER.match(text, end):
             yield UNCLEAR, None
-        elif _LABEL_ENDS.match(text, end) and not (cut and is_last(text, end)):
+        elif _LABEL_ENDS.match(text, end) and not (cut and reading.is_last(text, end)):
             yield _VERDICTS[label["verdict"].casefold()], None
 
 
 def _number(match: re.Match[str], text: str, *, cut: bool) -> float | Unclear:
-    if not ends_clearly(text, match.end("number"), top=_TOP, cut=cut) or is_doubted(
+    if not reading.ends_clearly(text, match.end("number"), top=_TOP, cut=cut) or reading.is_doubted(
         text, match.start(), match.end()
     ):
         return UNCLEAR

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply, Request
+from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import (
     JudgeConfig,
     answer_request,
@@ -19,24 +20,7 @@ from lmms_eval_captions.judges.protocols.asking import (
     recall,
     request_of,
 )
-from lmms_eval_captions.judges.protocols.reading import (
-    GREATER,
-    MOST_STATEMENTS,
-    NUMBER,
-    SCORE_LABEL,
-    SIGNS,
-    UNCLEAR,
-    Unclear,
-    apart,
-    ends_clearly,
-    is_declined,
-    is_doubted,
-    is_of_task,
-    may_be_cut,
-    places,
-    plain,
-    the_one,
-)
+from lmms_eval_captions.judges.protocols.reading import GREATER, NUMBER, SIGNS, UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 
 _VERDICTS: Final[dict[float, Correctness]] = {
@@ -73,18 +57,18 @@ def read_correctness(reply: Reply) -> Correctness | None:
     >>> read_correctness(Reply('{"score": 1} Or rather: {"score": 2}')) is None
     True
     """
-    text = plain(reply)
-    cut = may_be_cut(reply)
-    parts = apart(text, MOST_STATEMENTS)
+    text = reading.plain(reply)
+    cut = reading.may_be_cut(reply)
+    parts = reading.apart(text, reading.MOST_STATEMENTS)
     if parts is None:
         return None
     fields, around = parts
-    statements: list[Correctness | Unclear] = [UNCLEAR] if is_declined(around) else []
+    statements: list[Correctness | Unclear] = [UNCLEAR] if reading.is_declined(around) else []
     for block in fields:
         values = [value for value in block.values("score") if value.casefold() != _FORM]
         if values and (
-            is_doubted(text, block.start, block.end)
-            or (block.closed and not ends_clearly(text, block.end, top=None, cut=False))
+            reading.is_doubted(text, block.start, block.end)
+            or (block.closed and not reading.ends_clearly(text, block.end, top=None, cut=False))
         ):
             statements.append(UNCLEAR)
         statements += map(_verdict, values)
@@ -93,7 +77,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
     alone = _ONLY_NUMBER.fullmatch(around) if not fields and not cut else None
     if alone is not None:
         statements.append(_verdict(alone["number"]))
-    return the_one(statements)
+    return reading.the_one(statements)
 
 
 def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
@@ -102,20 +86,20 @@ def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
     if cut or len(lines) == 1:
         lines.pop()
     if lines and _NUMBER_LINE.fullmatch(lines[0]):
-        for line in lines[: MOST_STATEMENTS + 1]:
+        for line in lines[: reading.MOST_STATEMENTS + 1]:
             number = _NUMBER_LINE.fullmatch(line)
             if number is not None:
                 yield _verdict(number["number"])
 
 
 def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
-    for label in (*places(SCORE_LABEL, text), *places(_RESULT, text)):
+    for label in (*reading.places(reading.SCORE_LABEL, text), *reading.places(_RESULT, text)):
         end = label.end("number")
-        clear = ends_clearly(text, end, top=None, cut=cut)
+        clear = reading.ends_clearly(text, end, top=None, cut=cut)
         if (
             clear
-            and not is_doubted(text, label.start(), end)
-            and not is_of_task(text, label.start())
+            and not reading.is_doubted(text, label.start(), end)
+            and not reading.is_of_task(text, label.start())
         ):
             yield _verdict(label["number"])
         else:

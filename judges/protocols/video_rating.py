@@ -11,24 +11,10 @@ from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, content_words, request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
-from lmms_eval_captions.judges.protocols.reading import (
-    MOST_STATEMENTS,
-    NUMBER,
-    SIGNS,
-    UNCLEAR,
-    Block,
-    Unclear,
-    apart,
-    ends_clearly,
-    is_declined,
-    is_doubted,
-    may_be_cut,
-    places,
-    plain,
-    the_one,
-)
+from lmms_eval_captions.judges.protocols.reading import NUMBER, SIGNS, UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 
 DIMENSIONS: Final = ("trustworthiness", "coverage", "overall")
@@ -67,25 +53,28 @@ def read_ratings(reply: Reply) -> dict[str, int] | None:
     >>> read_ratings(Reply(f'{{"scores": {scores}}} Coverage: 2')) is None
     True
     """
-    text = plain(reply)
-    parts = apart(text, MOST_STATEMENTS)
+    text = reading.plain(reply)
+    parts = reading.apart(text, reading.MOST_STATEMENTS)
     if parts is None:
         return None
     forms, around = parts
     stated = [list(_in_form(form, text)) for form in forms]
-    if not any(stated) or is_declined(around):
+    if not any(stated) or reading.is_declined(around):
         return None
-    statements = [*(one for of in stated for one in of), *_named(around, cut=may_be_cut(reply))]
+    statements = [
+        *(one for of in stated for one in of),
+        *_named(around, cut=reading.may_be_cut(reply)),
+    ]
     ratings: dict[str, int] = {}
     for dimension in DIMENSIONS:
-        rating = the_one([value for name, value in statements if name == dimension])
+        rating = reading.the_one([value for name, value in statements if name == dimension])
         if rating is None:
             return None
         ratings[dimension] = rating
     return ratings
 
 
-def _in_form(form: Block, text: str) -> Iterator[Statement]:
+def _in_form(form: reading.Block, text: str) -> Iterator[Statement]:
     """What a form says; nothing where it is the prompt's own."""
     found = list(_rated(form))
     if not found or all(_FORM.fullmatch(value) for _, value in found):
@@ -93,14 +82,14 @@ def _in_form(form: Block, text: str) -> Iterator[Statement]:
     # What follows in a form that does not end may be another rating.
     is_clear = (
         form.closed
-        and ends_clearly(text, form.end, top=None, cut=False)
-        and not is_doubted(text, form.start, form.end)
+        and reading.ends_clearly(text, form.end, top=None, cut=False)
+        and not reading.is_doubted(text, form.start, form.end)
     )
     for name, value in found:
         yield name, _rating(value) if is_clear else UNCLEAR
 
 
-def _rated(form: Block) -> Iterator[tuple[str, str]]:
+def _rated(form: reading.Block) -> Iterator[tuple[str, str]]:
     """The fields of the objects that are called ``scores``, at whatever depth these stand."""
     opened: dict[int, str] = {}
     for field in form.fields:
@@ -111,10 +100,10 @@ def _rated(form: Block) -> Iterator[tuple[str, str]]:
 
 
 def _named(text: str, *, cut: bool) -> Iterator[Statement]:
-    for label in places(_LABEL, text):
+    for label in reading.places(_LABEL, text):
         end = label.end("number")
-        is_clear = ends_clearly(text, end, top=float(HIGHEST), cut=cut)
-        if is_clear and not is_doubted(text, label.start(), end):
+        is_clear = reading.ends_clearly(text, end, top=float(HIGHEST), cut=cut)
+        if is_clear and not reading.is_doubted(text, label.start(), end):
             yield label["name"].casefold(), _rating(label["number"])
         else:
             yield label["name"].casefold(), UNCLEAR
