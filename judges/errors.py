@@ -20,8 +20,8 @@ NOT_CONNECTED: Final = "not connected"
 class CaptionsError(Exception):
     """Base of every error that this package raises on purpose.
 
-    Its words end in logs and samples: file names and servers' words in it are made whole where
-    they are asked for, so that an error can be made whatever stands in it.
+    Its text ends in logs and samples, so lone surrogates in it, of file names or servers' words, are
+    replaced when it is read.
     """
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class DataError(CaptionsError):
 
 
 class NoVideosError(DataError):
-    """None of a benchmark's videos can be had: looking for the next one is in vain."""
+    """No video of a benchmark can be found, so that looking for the next one is in vain."""
 
 
 class CaptionError(CaptionsError):
@@ -73,8 +73,7 @@ class JudgeUnavailableError(JudgeError):
         told_limit: Whether it also said that nothing is left of a limit.
         timed_out: Whether the reply was not complete in time, here or at a gateway.
         kind: Short description, equal for equal failures.
-        is_own: Whether it is this request's fault whatever happens to others: an answer of 200
-            without a reply.
+        is_own: Whether only this request is to blame: an answer of 200 without a reply.
     """
 
     told_limit = False
@@ -91,12 +90,9 @@ class JudgeUnavailableError(JudgeError):
         is_own: bool = False,
     ) -> None:
         super().__init__(message)
-        self.kind = kind
-        self.is_own = is_own
-        self.retry_after_s = retry_after_s
-        self.rate_limited = rate_limited
+        self.kind, self.is_own, self.may_be_billed = kind, is_own, may_be_billed
+        self.retry_after_s, self.rate_limited = retry_after_s, rate_limited
         self.timed_out = timed_out
-        self.may_be_billed = may_be_billed
 
 
 class JudgeRequestError(JudgeError):

@@ -161,11 +161,9 @@ VIDCAPBENCH_FORMATS: Final = ("free", "miradata", "dream1k", "vript", "hunyuan")
 KEY_VARIABLES: Final = tuple(
     dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.key_variables)
 )
-"""Variables that hold keys."""
 URL_VARIABLES: Final = tuple(
     dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.url_variables)
 )
-"""Variables that hold an address if ``LMMS_CAPTIONS_JUDGE_URL`` is not set."""
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
 """How the judge is asked, the default first."""
 STORE_BY: Final[tuple[StoreBy, ...]] = ("model", "endpoint")
@@ -180,7 +178,6 @@ class _CommonSettings:
     """What judging and data have in common."""
 
     cache: Path = required(CACHE_VARIABLE, path, DEFAULT_CACHE)
-    """Folder of replies, captions and data."""
     prompts: Path | None = optional("LMMS_CAPTIONS_PROMPTS", path)
     """Folder of prompts that replace ours by file name; without, ours."""
 
@@ -219,7 +216,6 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     api: str | None = optional("LMMS_CAPTIONS_JUDGE_API", choice_of(*DIALECTS))
     """API of the endpoint; without, OpenAI's, or Azure's if it is recognised by its address."""
     concurrency: int = required("LMMS_CAPTIONS_JUDGE_CONCURRENCY", whole_number(least=1), "64")
-    """Most requests in flight, all replicas together, per process."""
     rate: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_RATE",
         number("requests a second above 0, such as 100 or 0.5", lambda value: 0 < value < inf),
@@ -261,12 +257,10 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     )
     """Largest share of unscored questions that still gives a score."""
     mode: JudgeMode = required("LMMS_CAPTIONS_JUDGE_MODE", choice_of(*JUDGE_MODES), JUDGE_MODES[0])
-    """Whether the judge is asked at once, or through the provider's Batch API."""
     max_cost_usd: float | None = required("LMMS_CAPTIONS_MAX_COST", dollars_or_none, "20")
     """Most US dollars that a run may be billed for judging, all processes together; ``none`` for no
     limit."""
     prices: Path | None = optional("LMMS_CAPTIONS_PRICES", path)
-    """YAML or JSON of prices, laid over the packaged ones."""
     precision: float | None = optional(
         "LMMS_CAPTIONS_PRECISION",
         number("points above 0, such as 0.5", lambda value: 0 < value < inf),
@@ -372,7 +366,6 @@ class DataSettings(_CommonSettings):
     vidcapbench_format: str = required(
         "LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", choice_of(*VIDCAPBENCH_FORMATS), VIDCAPBENCH_FORMATS[0]
     )
-    """Caption format that VidCapBench asks for."""
 
 
 @dataclass(frozen=True, kw_only=True)

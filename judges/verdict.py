@@ -1,4 +1,4 @@
-"""What a judge said: the records that protocols fill and metrics read."""
+"""Judgements: the records that protocols fill and metrics read."""
 
 from __future__ import annotations
 
@@ -8,28 +8,25 @@ from typing import Literal
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
 
 Match = Literal["yes", "no"]
-"""Whether a predicted answer matches the gold answer."""
+"""Match of a predicted answer with the gold answer."""
 
 Correctness = Literal["correct", "partial", "neutral", "wrong"]
-"""How a predicted answer relates to the gold answer: 2, 1, 0 and -1 of VidCapBench's judge."""
+"""Grade of a predicted answer: 2, 1, 0 and -1 of VidCapBench's judge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What every benchmark's judgement of one question holds.
+    """Base of every benchmark's judgement of one question; a verdict of ``None`` is unscored.
 
-    Without the outcome of a request, a judgement that was not asked for: that of a caption that
-    says nothing.
+    The default values are those of an empty caption, about which no judge is asked.
     """
 
     run: int
     """Judge run, which is its seed, >= 0."""
     reply: str = ""
-    """Raw text that the verdict was read from."""
     reason: str | None = None
     """Why the question is unscored, else ``None``."""
     cached: bool = False
-    """Whether every reply came from the store."""
     usage: Usage = NO_USAGE
 
 
@@ -39,11 +36,9 @@ class MatchJudgement(Judgement):
 
     question: str
     answer: str
-    """Gold answer."""
     predicted_answer: str | None
-    """The judge's answer from the caption alone, ``None`` where it gave none."""
+    """The judge's answer from the caption alone, ``None`` if it gave none."""
     verdict: Match | None
-    """``None`` is unscored."""
     score: float | None
     """Quality of the match in [0, 5]; for ROUGE matching in [0, 1]. ``None`` is unscored."""
 
@@ -54,7 +49,6 @@ class WholeJudgement(Judgement):
 
     reference: str
     verdict: Match | None
-    """``None`` is unscored."""
     score: float | None
     """Quality of the match in [0, 5]; ``None`` is unscored."""
 
@@ -65,19 +59,19 @@ class WordsJudgement(Judgement):
 
     reference: str
     tokenizer: Literal["ptb", "plain"]
-    """How both texts were split into words."""
+    """Splits both texts into words."""
     cider: float
     """In [0, 10]."""
     rouge_l: float
     """In [0, 1]."""
     bleu: tuple[int, ...]
-    """What :func:`metrics.bleu.bleu` sums over captions."""
+    """Counts that :func:`metrics.bleu.bleu` sums over captions."""
     meteor: tuple[float, ...] | None
-    """What :func:`metrics.meteor.meteor` sums over captions; ``None`` where METEOR cannot run."""
+    """Counts that :func:`metrics.meteor.meteor` sums; ``None`` if METEOR cannot run."""
 
 
 YesNo = Literal["yes", "no", "unanswerable"]
-"""What a judge answers to a yes-no question from a caption alone."""
+"""Answer of a judge to a yes-no question from a caption alone."""
 
 Agreement = Literal["positive", "negative", "unanswerable"]
 """VCapsBench: the caption gives the gold answer, the other one, or does not speak of it."""
@@ -90,13 +84,10 @@ class AgreementJudgement(Judgement):
     category: str
     question: str
     answer: YesNo
-    """Gold answer, yes or no."""
     asks: tuple[YesNo | None, ...]
-    """What each reply was read as, ``None`` where it could not be."""
+    """Answer in each reply, ``None`` if it is unreadable."""
     predicted_answer: YesNo | None
-    """Their consensus."""
     verdict: Agreement | None
-    """``None`` is unscored."""
 
 
 QuizOutcome = Literal["true_positive", "false_positive", "false_negative"]
@@ -110,11 +101,8 @@ class QuizJudgement(Judgement):
     category: str
     question: str
     answer: str
-    """Text of the right option."""
     choice: str | None
-    """Text of the option that the judge chose."""
     verdict: QuizOutcome | None
-    """``None`` is unscored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,21 +111,18 @@ class CorrectnessJudgement(Judgement):
 
     question: str
     answer: str
-    """Gold answer."""
     dimension: str
-    """Primary category of the question."""
     sub_category: str
     predicted_answer: str | None
-    """The judge's answer from the caption alone, ``None`` where it gave none."""
+    """The judge's answer from the caption alone, ``None`` if it gave none."""
     verdict: Correctness | None
-    """``None`` is unscored."""
 
 
 ScoreDistribution = tuple[tuple[float, float], ...]
 """(number, probability) of every number that a score may be, probabilities summing to 1."""
 
 Scoring = Literal["logprobs", "plain"]
-"""What a score was read from: the probabilities of its tokens, or its number alone."""
+"""Source of a score: the probabilities of its tokens, or its number alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,15 +132,15 @@ class ScoresJudgement(Judgement):
     numbers: dict[str, float]
     """Dimension to the number that the judge wrote; empty is unscored."""
     distributions: dict[str, ScoreDistribution]
-    """Dimension to the numbers that it might have written; the written one alone where the
+    """Dimension to the numbers that it might have written; the written one alone if the
     scoring is plain."""
     scoring: Scoring | None
-    """``plain`` where one of the dimensions is; ``None`` is unscored."""
+    """``plain`` if one of the dimensions is; ``None`` is unscored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingsJudgement(Judgement):
-    """CapQuiz's VLLM-as-a-Judge: one caption rated beside the frames of its video."""
+    """CapQuiz's VLLM-as-a-Judge: one caption rated with the frames of its video."""
 
     numbers: dict[str, int]
     """Dimension to the judge's rating, 1 to 5; empty is unscored."""

@@ -216,7 +216,6 @@ class _Form(NamedTuple):
     left_out: tuple[str, ...] = ()
     """Parameters, ``SYSTEM_ROLE``, and ``_ADDED``."""
     shrinks: int = 0
-    """How often pictures are halved."""
 
     def without(self, *names: str) -> _Form:
         return self._replace(left_out=tuple(dict.fromkeys((*self.left_out, *names))))
@@ -234,7 +233,6 @@ class _Model:
     n_helped: Counter[_Form] = field(default_factory=Counter)
     """Forms to how often they were answered after another one was refused."""
     refused_bytes: float = inf
-    """Size of the smallest request that was too large."""
 
 
 class Adaptations:

@@ -76,7 +76,6 @@ class _Attempts:
 
     started_s: float
     since_s: float
-    """First failure."""
     n_failures: int = 0
     n_failed: int = 0
     """Failures except 429; one that took several time-outs counts as so many."""

@@ -63,7 +63,6 @@ class SentBatch:
     batch_id: str | None = None
     """The provider's, ``None`` until it is known: the batch may be there all the same."""
     created_s: float = field(default_factory=time.time)
-    """Seconds since the epoch."""
 
 
 class Ledger:
@@ -169,10 +168,8 @@ take 2 GB, all of VCapsBench 5.4 GB and the most there can be 7 GB."""
 BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
 """How long one request is tried: a batch takes up to a day."""
 BATCH_ATTEMPTS: Final = 3
-"""Batches that one request goes into before it is given up on."""
 _ENDED: Final = {"completed", "failed", "expired", "cancelled"}
 _WORDS: Final = 40
-"""Characters of a status that are shown."""
 _TOO_MUCH: Final = {"token_limit_exceeded", "rate_limit_exceeded", "request_limit_exceeded"}
 
 

@@ -28,7 +28,6 @@ from lmms_eval_captions.judges.errors import (
 Outcome = Reply | JudgeError
 
 _ENDED_BEFORE: Final = {"batch_expired", "batch_cancelled"}
-"""Codes of requests that were never begun."""
 _RESULT_WORDS: Final = 300
 
 
@@ -131,7 +130,6 @@ _MOST_IN_MEMORY_BYTES: Final = 16 * 2**20
 _MOST_FILE_BYTES: Final = 4 * 2**30
 
 State = Mapping[str, object]
-"""A batch as the provider describes it."""
 
 
 class BatchApi:

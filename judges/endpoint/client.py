@@ -57,7 +57,6 @@ _CERTIFICATE: Final = (
 _BALANCE: Final = 1.1
 """Requests in flight that a replica may have, as a multiple of the mean."""
 _MOST_KNOWN: Final = 4096
-"""Captions whose order is kept."""
 
 
 class Replicas:
@@ -65,7 +64,6 @@ class Replicas:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.in_flight = [0] * len(names)
-        """Requests that each has."""
         self._keys = [blake2b(name.encode(), digest_size=16).digest() for name in names]
         self._down_until_s = [0.0] * len(names)
         self._order = lru_cache(maxsize=_MOST_KNOWN)(self._find_order)

@@ -34,7 +34,6 @@ SAFE_CHARS_PER_TOKEN: Final = 2.0
 """Characters of a body that count as a token in a worst case. English text has more than 4; what is
 not ASCII is escaped in a body, at 6 or more for one."""
 _BATCH_FACTOR: Final = 0.5
-"""Share of the price that the Batch API costs."""
 _FIELDS: Final = {"input", "cached_input", "output", "image_tokens", "image_tiles", "image_patches"}
 _SHAPE: Final = (
     "expected {as_of: DATE, batch_factor: 0.5, models: {NAME: {input: US dollars for a million "
@@ -103,7 +102,6 @@ class Prices:
     """Version of the table, or date of the user's file."""
     batch_factor: float = _BATCH_FACTOR
     own: Mapping[str, Price] | None = None
-    """Prices of the user's file."""
 
     def price(self, model: str) -> Price | None:
         """Return a model's price; ``None`` if it is not known."""
@@ -295,7 +293,6 @@ class Budget:
         self.spent_usd = spent_usd
         """Billed, or assumed to be if a reply was lost."""
         self.reserved_usd = 0.0
-        """Worst case of what is in flight."""
         self._purse = Purse() if purse is None else purse
         with self._purse.lock:
             self._purse.budgets.append(self)

@@ -104,7 +104,6 @@ class Model:
     """A model behind an endpoint."""
 
     name: str
-    """Name that the endpoint knows."""
     endpoint: Endpoint
 
 
@@ -225,7 +224,6 @@ class BatchPace:
     most_wait_s: float = 48 * 3600.0
     """Age at which a batch is not waited for any more; they end within 24 hours."""
     max_requests: int = 50_000
-    """Most requests in one batch."""
     max_bytes: int = 100_000_000
 
 
@@ -235,11 +233,9 @@ class EngineConfig:
 
     urls: tuple[str, ...]
     store: Path
-    """Folder of the stored replies."""
     api_key: str | None = field(default=None, repr=False)
     api: str = "openai"
     concurrency: int = 64
-    """Most requests in flight, >= 1."""
     max_rate: float | None = None
     """Most requests a second, all addresses together, > 0, or ``None``."""
     n_rereads: int = 3
@@ -261,15 +257,12 @@ class EngineConfig:
     store_patience_s: float = 60.0
     """Time for which a reply that cannot be written is held before judging stops."""
     progress: bool = False
-    """Draw a progress bar."""
     mode: JudgeMode = "now"
     batch_pace: BatchPace = field(default_factory=BatchPace)
     max_cost_usd: float | None = None
     """Most US dollars this engine may be billed, or ``None``."""
     prices: Path | None = None
-    """The user's price file."""
     purse: Purse | None = None
-    """Spending that is shared with other engines."""
     spent_usd: float = 0.0
     """US dollars of ``max_cost_usd`` that an earlier engine was billed."""
     role: Role = "judge"

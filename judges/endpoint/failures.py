@@ -28,11 +28,8 @@ class RoleWords:
     """Words of one role; most fields say with what a property is set."""
 
     who: str
-    """The model."""
     work: str
-    """Activity of the engine."""
     results: str
-    """The replies."""
     key: str
     model: str
     alias: str
@@ -41,7 +38,6 @@ class RoleWords:
     timeout: str
     max_tokens: str
     limit: str
-    """The limit of cost."""
     sight: str
     """Advice if the model cannot see pictures."""
     video: str
@@ -120,7 +116,6 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
 
 
 FORBIDDEN: Final = "the key may not use this model or endpoint"
-"""Explanation of a 403 that ends judging."""
 HINTS: Final[Mapping[int, str]] = {
     401: "check {words.key}",
     402: "the account has nothing left to pay with",
@@ -133,7 +128,6 @@ _TIMED_OUT: Final = {408, 504, 524}
 _MAYBE_BILLED: Final = {*_TIMED_OUT, 502}
 """Statuses of a gateway that may hide an answer, and its bill."""
 MOST_WORDS: Final = 300
-"""Characters of a server's text in a message."""
 _REDIRECTS: Final = {301, 302, 303, 307, 308}
 _OUT_OF_MONEY: Final = (
     "insufficient_quota", "credit balance is too low", "enforced_spend_limit_reached",

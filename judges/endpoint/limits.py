@@ -21,9 +21,7 @@ from typing import Final, NamedTuple
 from lmms_eval_captions.judges.errors import TooLateError
 
 _MOST: Final = 1e12
-"""Largest number of anything that is believed."""
 _MOST_S: Final = 31 * 24 * 3600.0
-"""Longest time until a reset that is believed."""
 _MOST_RETRY_AFTER_S: Final = 24 * 3600.0
 """A server that asks to wait for longer does not mean it."""
 _SKEW_S: Final = 5.0
@@ -48,7 +46,6 @@ class Quota(NamedTuple):
     limit: float | None
     """As much of it as there can be, > 0; ``None`` where that is not said."""
     remaining: float
-    """What is left of it, >= 0."""
     reset_s: float | None
     """Seconds until all of it is there again, >= 0; ``None`` where that is not said."""
 
@@ -496,7 +493,6 @@ class Slots:
         self._pace = pace
         self._on_free = on_free
         self.n_held = 0
-        """Slots that are taken."""
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._is_due = self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None

@@ -17,7 +17,6 @@ from lmms_eval_captions.judges.protocols.reading import UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 
 LETTERS: Final = "ABCDEF"
-"""The letters of the six options."""
 
 # Bounded, as several of these stand side by side: no reply may take long to read.
 _OPEN: Final = r"[\s*_`'\"#>\[({<\\$-]{0,8}"
@@ -232,7 +231,6 @@ class Question:
     options: tuple[str, ...]
     """Five, different from each other."""
     answer: str
-    """The right one."""
 
 
 async def judge_question(

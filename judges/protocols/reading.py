@@ -125,7 +125,6 @@ SCORE_LABEL: Final = re.compile(
     rf"(?:\b(?:is|of)\b{SIGNS})?{NUMBER}",
     re.IGNORECASE,
 )
-"""A number that is called a score."""
 _DIRTY: Final = re.compile(
     r"[.,]?[0-9]|\w|\.\.|[-+^]\S|[+-]\Z|[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u209c\u2150-\u218b]",
     re.ASCII,
@@ -332,7 +331,6 @@ class Block:
     """Those that are complete: a comma, a line's end or a closing bracket follows them."""
     start: int
     end: int
-    """Position behind it."""
     closed: bool
 
     def values(self, key: str) -> list[str]:

@@ -27,7 +27,6 @@ class Question:
     question: str
     answer: str
     category: str = ""
-    """Kind of question, by which the breakdown groups it."""
 
 
 _SCHEMA: Final = object_schema(

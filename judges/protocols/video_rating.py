@@ -23,7 +23,6 @@ LOWEST: Final = 1
 HIGHEST: Final = 5
 
 _CONTAINER: Final = "scores"
-"""The object of the form that holds the ratings."""
 _RATING: Final = re.compile(r"\+?([0-9]{1,6})(?:\.0{1,6})?(?:\s*/\s*5)?")
 _FORM: Final = re.compile(r"<?int 1-5>?")
 """What the prompt's form has in the place of a rating."""
@@ -118,7 +117,6 @@ def _rating(value: str) -> int | Unclear:
 
 PROMPT: Final = "video_rating"
 _WORDS: Final = 10
-"""Content words of a caption that the offline stand-in has for a full one."""
 
 
 @dataclass(frozen=True, slots=True)
