@@ -20,8 +20,8 @@ NOT_CONNECTED: Final = "not connected"
 class CaptionsError(Exception):
     """Base of every error that this package raises on purpose.
 
-    Its text ends in logs and samples, so lone surrogates in it, of file names or servers' words, are
-    replaced when it is read.
+    Its text ends in logs and samples, so lone surrogates in it, of file names or servers' words,
+    are replaced when it is read.
     """
 
     def __str__(self) -> str:

@@ -319,7 +319,7 @@ class _YamlLoader(yaml.SafeLoader):
 
 
 def read_yaml_file(path: Path) -> object:
-    """What a user's YAML or JSON file holds.
+    """Read a user's YAML or JSON file.
 
     Raises:
         OSError: If it cannot be read, or is no regular file.

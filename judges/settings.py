@@ -1,8 +1,8 @@
-"""The settings of a run: what the environment says, in a record for the judge and one for the data.
+"""Settings of a run, from the environment: a record for the judge and one for the data.
 
-Each is read when it is first needed, so that what shows clips to a captioner needs no usable judge,
-and what judges no usable data; everything else is handed a record. Their fields are the one table
-of variables: name, reader, and the text that is read where a variable is not set.
+Each is read when it is first needed, so that captioning needs no usable judge, and judging no
+usable data; everything else is handed a record. Their fields are the one table of variables: name,
+reader, and the text that is read if a variable is not set.
 
 A record of settings is a dataclass whose fields are made by :func:`required` and :func:`optional`;
 :func:`read_record` reads one, :func:`variables_of` lists what it reads.
@@ -46,7 +46,7 @@ class Variable:
 
     name: str
     parse: Callable[[str], object]
-    """From a text to the value; raises ``ValueError`` with what was expected."""
+    """Turns a text into the value; raises ``ValueError`` with what was expected."""
     default: str | None
     """Text that is read where it is not set; without, its value is then ``None``."""
 
@@ -67,7 +67,7 @@ def required(name: str, parse: Callable[[str], T], default: str) -> T:
 
 
 def optional(name: str, parse: Callable[[str], T]) -> T | None:
-    """A field of a record: a variable whose value is ``None`` where it is not set."""
+    """A field of a record: a variable whose value is ``None`` if it is not set."""
     return cast("T | None", field(metadata={_VARIABLE: Variable(name, parse, None)}))
 
 
@@ -165,9 +165,9 @@ URL_VARIABLES: Final = tuple(
     dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.url_variables)
 )
 JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
-"""How the judge is asked, the default first."""
+"""Modes of asking the judge, the default first."""
 STORE_BY: Final[tuple[StoreBy, ...]] = ("model", "endpoint")
-"""Whose stored replies serve, the default first."""
+"""Owners of stored replies that serve, the default first."""
 _PREFIX: Final = "LMMS_CAPTIONS_"
 _ALIKE: Final = re.compile(r"LMMS?_?(?:EVAL_?)?CAPTIONS?_?(.*)", re.IGNORECASE)
 """The prefix as it may be misspelt, and what stands behind it."""
@@ -175,7 +175,7 @@ _ALIKE: Final = re.compile(r"LMMS?_?(?:EVAL_?)?CAPTIONS?_?(.*)", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class _CommonSettings:
-    """What judging and data have in common."""
+    """Settings of both judging and data."""
 
     cache: Path = required(CACHE_VARIABLE, path, DEFAULT_CACHE)
     prompts: Path | None = optional("LMMS_CAPTIONS_PROMPTS", path)
@@ -200,7 +200,7 @@ _ApiSettings: Final = make_dataclass(
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, misc]
-    """How the judge is asked, and what its replies must be for a score.
+    """Settings of the judge, and conditions for a score.
 
     Raises:
         SettingsError: If they cannot be used together.
@@ -234,7 +234,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     extra_body: str | None = optional("LMMS_CAPTIONS_JUDGE_EXTRA_BODY", json_object)
     """Further fields of every request, as a JSON object such as ``{"reasoning_effort": "low"}``."""
     structured: bool = required("LMMS_CAPTIONS_JUDGE_STRUCTURED", switch, "0")
-    """Whether JSON-schema output is asked for where a protocol's reply is an object."""
+    """Ask for JSON-schema output if a protocol's reply is an object."""
     timeout_s: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TIMEOUT",
         number("seconds above 0, such as 300", lambda value: 0 < value < inf),
@@ -243,13 +243,13 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     vcapsbench_asks: int | None = optional(
         "LMMS_CAPTIONS_VCAPSBENCH_ASKS", lambda text: int(choice_of("1", "3")(text))
     )
-    """How often VCapsBench asks each question; without, as its YAML file says."""
+    """Requests of VCapsBench for each question; without, as its YAML file says."""
     frames: int | None = optional("LMMS_CAPTIONS_JUDGE_FRAMES", whole_number(least=1))
     """Frames of a clip that a judge is shown that sees the video; without, the benchmark's own."""
     store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of(*STORE_BY), STORE_BY[0])
-    """Whether stored replies of the judge's name serve, or those of the endpoint alone."""
+    """Use stored replies of the judge's name, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")
-    """Whether questions are asked anew whose stored replies were all unreadable."""
+    """Ask questions anew whose stored replies are all unreadable."""
     max_unscored: float = required(
         "LMMS_CAPTIONS_MAX_UNSCORED",
         number("a share between 0 and 1", lambda value: 0 <= value <= 1),
@@ -265,11 +265,11 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         "LMMS_CAPTIONS_PRECISION",
         number("points above 0, such as 0.5", lambda value: 0 < value < inf),
     )
-    """How far the 95% interval of the headline may reach to either side of what all questions would
-    give, in the points that it is printed in: so many are asked; without, all are."""
+    """Half the width of the headline's 95% interval, in printed points, for which questions are
+    sampled; without, all are asked."""
     cheap_judge: str | None = optional("LMMS_CAPTIONS_CHEAP_JUDGE", whole)
-    """A cheaper judge, with its address where that is another one, which answers every question of
-    a run with ``precision``: it makes the sample smaller, and moves no score."""
+    """A cheaper judge, with its address if that is another one, which answers every question of a
+    run with ``precision``: it makes the sample smaller and affects no score."""
     rank: int = required("RANK", whole_number(least=0), "0")
     """Rank of this process, from the launcher of a distributed run."""
     world_size: int = required("WORLD_SIZE", whole_number(least=1), "1")
@@ -301,7 +301,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the judge is asked."""
+        """Endpoint of the judge."""
         usual = DIALECTS[self.api or OPENAI.name]
         given = [("LMMS_CAPTIONS_JUDGE_URL", self.judge_url), *self._set(usual.url_variables)]
         name, text = next((pair for pair in given if pair[1]), ("", usual.default_url))
@@ -356,7 +356,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings(_CommonSettings):
-    """Where benchmark data are, and what captioners are asked."""
+    """Locations of benchmark data, and formats of captions."""
 
     data: str | None = optional("LMMS_CAPTIONS_DATA", str)
     """Root of local benchmark data, or ``SAMPLE``; without, the Hugging Face hub."""

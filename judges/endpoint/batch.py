@@ -166,7 +166,7 @@ questions three times; what is beyond that waits until a batch has ended, for up
 takes 16 to 20 KB of memory with a caption of 1,600 characters, so that all of VDC's first steps
 take 2 GB, all of VCapsBench 5.4 GB and the most there can be 7 GB."""
 BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
-"""How long one request is tried: a batch takes up to a day."""
+"""Time for which one request is tried: a batch takes up to a day."""
 BATCH_ATTEMPTS: Final = 3
 _ENDED: Final = {"completed", "failed", "expired", "cancelled"}
 _WORDS: Final = 40

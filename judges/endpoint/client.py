@@ -96,7 +96,7 @@ class Replicas:
         self._down_until_s[index] = until_s
 
     def is_down(self, index: int, now_s: float) -> bool:
-        """Whether a replica failed a while ago, and is sent nothing as long as others are up."""
+        """Return whether a replica failed a while ago."""
         return self._down_until_s[index] > now_s
 
     def answered(self, index: int) -> None:

@@ -26,7 +26,7 @@ from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, Sett
 from lmms_eval_captions.judges.files import read_yaml_file
 
 JudgeMode = Literal["now", "batch"]
-"""Whether requests are answered at once, or within a day by the provider's Batch API."""
+"""Requests are answered at once, or within a day by the provider's Batch API."""
 PRICES_VARIABLE: Final = "LMMS_CAPTIONS_PRICES"
 LIMIT_REACHED: Final = f"{WORDS['judge'].limit}: $"
 """Start of the reason of a judge's request that was not sent because of the limit."""
@@ -205,18 +205,16 @@ def _own_price(model: str, entry: object, where: str) -> Price:
     table = _table_price(model)
     if not set(fields) <= _FIELDS or not (table or {"input", "output"} <= set(fields)):
         raise SettingsError(f"{where}: {_SHAPE}, got {fields!r:.120}")
-    numbers = {
-        name: _number(value, f"{where}: {name}")
-        for name, value in fields.items()
-        if name != "image_tiles"
+    tiles = fields.pop("image_tiles", None)
+    changes: dict[str, Any] = {
+        name: _number(value, f"{where}: {name}") for name, value in fields.items()
     }
-    if "input" in numbers:
-        # A discount on another price than theirs.
-        numbers.setdefault("cached_input", numbers["input"])
-    changes: dict[str, Any] = {**numbers}
+    if "input" in changes:
+        # The table's discount is on another price.
+        changes.setdefault("cached_input", changes["input"])
     if "image_tokens" in changes:
         changes["image_tokens"] = int(changes["image_tokens"])
-    if (tiles := fields.get("image_tiles")) is not None:
+    if tiles is not None:
         if not isinstance(tiles, list) or len(tiles) != 2:
             raise SettingsError(
                 f"{where}: image_tiles: expected [tokens of a picture, tokens of a tile], "
@@ -258,7 +256,7 @@ class Purse:
 
     @property
     def has_in_flight(self) -> bool:
-        """Whether a budget has something set aside; to be read under the lock."""
+        """Return whether a budget has something set aside; to be read under the lock."""
         return any(budget.in_flight for budget in self.budgets)
 
 
@@ -330,7 +328,10 @@ class Budget:
                 try:
                     await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
                 except asyncio.TimeoutError:
-                    self._settle_ended()
+                    # Tasks may end without settling: others would wait for ever.
+                    for task, cost in list(self.in_flight.items()):
+                        if task is not None and task.done():
+                            self.settle(cost, cost, task)
 
     def _set_aside(self, cost_usd: float, least_usd: float) -> float | None:
         """Set a cost aside if it is within the limit, or the least if nothing else is in flight."""
@@ -342,36 +343,31 @@ class Budget:
                     self.reserved_usd += usd
                     return usd
             if not has_others:
-                raise JudgeStoppedError(self._words(least_usd))
+                words = WORDS[self._role]
+                raise JudgeStoppedError(
+                    f"{words.limit}: ${taken_usd:.4f} of this process's ${self._limit_usd:.4f} are "
+                    f"spent and the next request may cost ${least_usd:.4f}: {words.work} stopped. "
+                    "Everything answered is kept. Run the same command again with a higher limit: "
+                    "only what is missing is asked"
+                )
             return None
 
-    def settle(self, reserved_usd: float, billed_usd: float) -> None:
-        """Put a request's cost in the place of its worst case."""
-        self._settle(asyncio.current_task(), reserved_usd, billed_usd)
-
-    def _settle(
-        self, task: asyncio.Task[object] | None, reserved_usd: float, billed_usd: float
+    def settle(
+        self, reserved_usd: float, billed_usd: float, task: asyncio.Task[Any] | None = None
     ) -> None:
+        """Put the cost of a task's request, by default this one's, in place of its worst case."""
         with self._purse.lock:
-            self.in_flight.pop(task, None)
+            self.in_flight.pop(task or asyncio.current_task(), None)
             self.reserved_usd = self.reserved_usd - reserved_usd if self.in_flight else 0.0
             self.spent_usd += billed_usd
         self._settled.set()
-
-    def _settle_ended(self) -> None:
-        """Count requests of tasks that ended without settling: others would wait for ever."""
-        for task, cost_usd in list(self.in_flight.items()):
-            if task is not None and task.done():
-                self._settle(task, cost_usd, cost_usd)
 
     def billed_usd(
         self, request: Request, attempt: int, reply: Reply, reserved_usd: float
     ) -> float:
         """Return a reply's cost; what was reserved at least if the endpoint does not say."""
-        if not reply.input_tokens:
-            return reserved_usd
         cost = self._cost_usd(request.model, reply, reply.cached_tokens)
-        if cost is None:
+        if cost is None or not reply.input_tokens:
             return reserved_usd
         if reply.is_estimated:
             return max(cost, reserved_usd)
@@ -391,15 +387,6 @@ class Budget:
             mode=self._mode,
         )
 
-    def _words(self, cost_usd: float) -> str:
-        words = WORDS[self._role]
-        return (
-            f"{words.limit}: ${self._purse.taken_usd:.4f} of this process's "
-            f"${self._limit_usd:.4f} are spent and the next request may cost ${cost_usd:.4f}: "
-            f"{words.work} stopped. Everything answered is kept. Run the same command again with a "
-            "higher limit: only what is missing is asked"
-        )
-
 
 class CappedClient:
     """A client that sends nothing that could pass a budget."""
@@ -409,11 +396,7 @@ class CappedClient:
         self._budget = budget
 
     async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
-        """See :class:`.request.Client`.
-
-        Raises:
-            JudgeStoppedError: Also if the budget is used up or a price is not known.
-        """
+        """See :class:`.request.Client`; stops if the budget is used up or a price is not known."""
         reserved_usd = await self._budget.reserve(request, attempt)
         # What is cancelled or fails out of sight may have been billed.
         billed_usd = reserved_usd

@@ -47,7 +47,7 @@ class Dialect:
     not_taken: ClassVar[tuple[str, ...]] = ()
     """Parameters that the API does not have."""
     names_models: ClassVar[bool] = True
-    """Whether replies name the model that was asked for; on Azure they do not."""
+    """Replies name the model that was asked for; on Azure they do not."""
 
     @classmethod
     def is_address(cls, url: str) -> bool:  # noqa: ARG003 - of APIs with addresses of their own

@@ -1,4 +1,4 @@
-"""Whom an engine asks, and how: addresses, models and limits."""
+"""Endpoints, models and settings of an engine."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def split_address(text: str) -> tuple[str, str]:
 
 
 def is_variable_name(text: str) -> bool:
-    """Whether a text looks like the name of a variable of the environment, and not like a key.
+    """Return whether a text looks like the name of a variable, and not like a key.
 
     >>> is_variable_name("MY_KEY"), is_variable_name("sk-secret"), is_variable_name("gsk_secret")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""How many requests may be in flight, how many may go out a second, and which is next.
+"""Limits of requests in flight and requests a second, and the queue of requests that wait.
 
 By refusals, by time-outs, and by what the headers of answers say is left. All of it but
 :class:`Slots` is arithmetic on a given clock (``time.monotonic``) and waits for nothing.
@@ -23,9 +23,9 @@ from lmms_eval_captions.judges.errors import TooLateError
 _MOST: Final = 1e12
 _MOST_S: Final = 31 * 24 * 3600.0
 _MOST_RETRY_AFTER_S: Final = 24 * 3600.0
-"""A server that asks to wait for longer does not mean it."""
+"""Longest wait that is believed."""
 _SKEW_S: Final = 5.0
-"""A reset that is over for so long is one of now: moments are written in whole seconds."""
+"""Age of a reset that counts as now: moments are written in whole seconds."""
 _NUMBER: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.ASCII)
 _DURATION: Final = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|us|µs|ns|[dhms]))+", re.ASCII)
 _PART: Final = re.compile(r"([0-9.]+)(ms|us|µs|ns|[dhms])", re.ASCII)
@@ -39,15 +39,15 @@ _MOST_CHARACTERS: Final = 64
 
 
 class Quota(NamedTuple):
-    """What is left of one thing at one provider."""
+    """Remaining quota of one resource at one provider."""
 
     resource: str
-    """What is counted: ``requests``, ``tokens``, ``input-tokens``, ``output-tokens``."""
+    """``requests``, ``tokens``, ``input-tokens`` or ``output-tokens``."""
     limit: float | None
-    """As much of it as there can be, > 0; ``None`` where that is not said."""
+    """Size of the full quota, > 0; ``None`` if it is not told."""
     remaining: float
     reset_s: float | None
-    """Seconds until all of it is there again, >= 0; ``None`` where that is not said."""
+    """Seconds until it is full again, >= 0; ``None`` if that is not told."""
 
 
 _FAMILIES: Final = (
@@ -64,11 +64,11 @@ _FAMILIES: Final = (
         for x in ("", "x-")
     ),
 )
-"""What is counted, and the headers that say what remains, what there is, when it is full again."""
+"""Resource, and the headers of what remains, of the full quota and of the reset."""
 
 
 def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
-    """What an answer says of limits, each thing once; nothing where it says nothing usable.
+    """Read the quotas in the headers of an answer; those that are unusable are left out.
 
     >>> quotas_in({"x-ratelimit-remaining-requests": "499", "x-ratelimit-reset-requests": "120ms"})
     (Quota(resource='requests', limit=None, remaining=499.0, reset_s=0.12),)
@@ -85,7 +85,7 @@ def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a server asks to wait, >= 0; ``None`` where it does not, or asks wildly.
+    """Return the seconds that a server asks to wait, >= 0; ``None`` if it does not.
 
     ``retry-after-ms``, which is the finer one, is believed before ``Retry-After``, which holds
     seconds or a date.
@@ -153,7 +153,7 @@ def _moment_s(text: str) -> float | None:
 
 
 MOST_TIME: Final = 4.0
-"""Times its time-out that a request is given at most, after time-outs."""
+"""Longest time for a request after time-outs, as a multiple of its time-out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -367,11 +367,11 @@ class Pace:
 
     @property
     def is_noise(self) -> bool:
-        """Whether refusals come by chance, as far as is known."""
+        """Return whether refusals come by chance, as far as is known."""
         return self.rate == inf or self.base > self._TOLERATED
 
     def take(self, now_s: float) -> bool:
-        """Whether one more request may go out now; counts it if so."""
+        """Return whether one more request may go out now, and count it if so."""
         held_s = min((each.wait_s(now_s) for each in self._addresses), default=0.0)
         self._wait_s = max(held_s, self._due_s - now_s)
         if held_s > 0.0:

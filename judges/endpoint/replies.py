@@ -1,4 +1,4 @@
-"""What an answer of the wire says: text, tokens, log-probabilities, reasoning."""
+"""Parts of an answer: text, tokens, log-probabilities, reasoning, errors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def strip_reasoning(text: str) -> str:
 
 
 MOST_TOKENS: Final = 10_000_000
-"""Of a request or a reply, above which a count is none: ten times the longest context there is."""
+"""Largest count of tokens that is believed: ten times the longest context there is."""
 CHARS_PER_TOKEN: Final = 4.0
 """Characters of English prompts and captions that make a token in an estimate. T5's 32,000 pieces
 make 3.9 to 4.7 of VDC's prompts and questions; judges have more, so that it is rather too high.
@@ -160,7 +160,7 @@ def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None
     tokens, reasoning).
 
     Returns:
-        In the order of the text, or ``None`` where tokens and text do not fit, or where no
+        In the order of the text, or ``None`` if tokens and text do not fit, or where no
         alternatives came.
 
     >>> top = [{"token": "85", "logprob": -0.1}, {"token": "90", "logprob": -2.4}]
@@ -224,7 +224,7 @@ def _alternatives(entry: Mapping[str, Any]) -> dict[str, float]:
 NOT_READABLE: Final = (
     ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
-"""What JSON of another shape raises; the last two an infinite count and JSON of great depth."""
+"""Errors of JSON of another shape; the last two of an infinite count and of great depth."""
 _MANY_CHARACTERS: Final = 2**20
 _MOST_VALUES: Final = 1_000_000
 """Values of an answer of more than a megabyte, about: as many as 6,000 tokens with 20 alternatives
@@ -272,7 +272,7 @@ def has_reasoning(choice: Mapping[str, object]) -> bool:
 
 
 def model_in(payload: Mapping[str, object]) -> str | None:
-    """The model that a completion says it is of, ``None`` where it says none."""
+    """The model that a completion says it is of, ``None`` if it says none."""
     name = payload.get("model")
     # Where the key stood in it, it is not the name that was sent.
     if not isinstance(name, str) or "[key]" in name:
@@ -301,7 +301,7 @@ def error_in(payload: object) -> object:
 
 
 def status_of(error: object) -> int | None:
-    """The HTTP status that an error's code or type goes with, ``None`` where it has neither.
+    """The HTTP status that an error's code or type goes with, ``None`` if it has neither.
 
     >>> status_of({"code": "429"}), status_of({"type": "server_error"}), status_of("busy")
     (429, 500, None)

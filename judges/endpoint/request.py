@@ -135,7 +135,7 @@ class Request:
 
     @property
     def is_too_late(self) -> bool:
-        """Whether it is not to be sent any more."""
+        """Return whether it is not to be sent any more."""
         return self.until_s is not None and time.monotonic() >= self.until_s
 
 
@@ -169,9 +169,9 @@ class Reply:
     refused: tuple[str, ...] = ()
     """Parameters that the model refused; it was asked without them."""
     is_estimated: bool = False
-    """Whether the token counts are ours; not stored."""
+    """The token counts are ours; not stored."""
     is_final: bool = False
-    """Whether asking again would give the same text; not stored."""
+    """Asking again would give the same text; not stored."""
     model: str | None = None
     """Name under which the model answered; ``None`` if it named none."""
     endpoint: str | None = None
@@ -179,7 +179,7 @@ class Reply:
     cached_tokens: int = 0
     """Input tokens that the endpoint had in its prefix cache, by its own count."""
     is_only_reasoning: bool = False
-    """Whether the text is empty and the server sent reasoning in a field of its own."""
+    """The text is empty and the server sent reasoning in a separate field."""
     id: str | None = None
     """The completion's id; not stored."""
 
@@ -315,7 +315,7 @@ class Asked(Generic[T]):
     reason: str | None
     """Why there is no value."""
     cached: bool
-    """Whether every reply came from the store."""
+    """Every reply came from the store."""
     usage: Usage
     failure: Failure | None = None
     """Kind of failure; ``None`` if there is a value."""

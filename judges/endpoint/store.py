@@ -132,13 +132,13 @@ class ReplyStore:
         self._segments: dict[Path, _Segment] = {}
         """Segments of others."""
         self._open: deque[_Segment] = deque()
-        """Those of them that are open, the one that was opened last at the end."""
+        """Open ones of them, the latest at the end."""
         self._own: _Segment | None = None
         self._block, self._block_start = b"", 0
-        """What was last read, and from which byte on."""
+        """Bytes that were last read, and where they begin."""
         self._block_of: _Segment | None = None
         self._is_torn = False
-        """Whether part of a line may stand at the end of the own segment."""
+        """Part of a line may stand at the end of the own segment."""
         self._flushed_s = time.monotonic()
         self._is_dirty = False
         self._flushing: threading.Thread | None = None
@@ -333,7 +333,7 @@ class StoredReplies:
         return next((reply for reply in own if reply is not None), None)
 
     def has(self, model: str, key: bytes) -> bool:
-        """Whether a reply that serves is stored."""
+        """Return whether a reply that serves is stored."""
         if self._endpoints is None:
             return key in self._opened(model)
         return self.get(model, key) is not None

@@ -1,4 +1,4 @@
-"""Who judges, and what of it enters the signature; the requests of a protocol.
+"""A benchmark's judge, its part of the signature, and the requests of protocols.
 
 Also the replies of the offline stand-in judge: word overlap, deterministic, without key or network.
 It shows that a pipeline runs; its scores say nothing about a caption.
@@ -23,12 +23,12 @@ from lmms_eval_captions.judges.settings import JudgeSettings
 _RESERVED: Final = {"model", "messages", "stream", "n", "max_tokens", "temperature", "seed"}
 """Fields that have settings of their own, or none."""
 _NOBODY: Final = "none"
-"""What stands in the place of a model's name where no model is asked."""
+"""Name of the model if no model is asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """How one benchmark asks its judge; the keys of ``metadata.judge`` in its YAML."""
+    """Judge of one benchmark; the fields are the keys of ``metadata.judge`` in its YAML."""
 
     model: str
     protocol: int = 1
@@ -39,13 +39,12 @@ class JudgeConfig:
     """Independent judge runs, seeds 0..runs-1."""
     timeout_s: float = 120.0
     asks: int | None = None
-    """How often each question is asked in a judge run, of benchmarks that can be asked 1 or 3 times
+    """Requests for each question in a judge run, of benchmarks that can be asked 1 or 3 times
     (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
     frames: int | None = None
     """Frames of a clip that the judge is shown, of benchmarks that show as many as one likes
     (``LMMS_CAPTIONS_JUDGE_FRAMES``)."""
     prompts: Prompts = field(default=Prompts(), metadata={"is_key": False})
-    """What the judge is asked with."""
     signature_fields: Mapping[str, str] = field(
         default_factory=dict, hash=False, metadata={"is_key": False}
     )
@@ -55,7 +54,7 @@ class JudgeConfig:
     )
     """Further fields of every request (``LMMS_CAPTIONS_JUDGE_EXTRA_BODY``)."""
     is_structured: bool = field(default=False, metadata={"is_key": False})
-    """Whether JSON-schema output is asked for (``LMMS_CAPTIONS_JUDGE_STRUCTURED``)."""
+    """Ask for JSON-schema output (``LMMS_CAPTIONS_JUDGE_STRUCTURED``)."""
 
     def __post_init__(self) -> None:
         if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
@@ -131,12 +130,12 @@ class JudgeConfig:
 
     @property
     def asks_endpoint(self) -> bool:
-        """Whether an endpoint is asked: not where the judge is the offline stand-in, or nobody."""
+        """Return whether an endpoint is asked, not the offline stand-in or nobody."""
         return not is_offline(self.model) and self.model != _NOBODY
 
     @property
     def label(self) -> str:
-        """The judge as shown beside a score.
+        """Return the judge's name as shown next to a score.
 
         >>> JudgeConfig(model="lexical").label
         'lexical (smoke test, not a score)'
@@ -196,7 +195,7 @@ def request_of(
 def answer_request(
     prompt: str, question: str, caption: str, *, config: JudgeConfig, run: int
 ) -> Request:
-    """What asks for the answer."""
+    """Return the request for the answer to a question from a caption."""
     return request_of(
         prompt,
         config.prompts.load(prompt).render(caption=caption, question=question),
@@ -207,7 +206,7 @@ def answer_request(
 
 
 def read_free_answer(reply: Reply) -> str | None:
-    """The answer in a reply, ``None`` where there is none.
+    """The answer in a reply, ``None`` if there is none.
 
     >>> read_free_answer(Reply("<think>hm</think> A red ball. "))
     'A red ball.'

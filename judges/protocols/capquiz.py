@@ -66,7 +66,7 @@ _DENIED: Final = re.compile(
     r"|no\b\s{0,2}(?:[.,;:!]|\Z)|\((?:wrong|incorrect)\b)",
     re.IGNORECASE,
 )
-"""What takes a letter back on its own line."""
+"""Words that take a letter back on its own line."""
 _ITEM: Final = re.compile(r"[.;,]\s{1,2}[A-F][:)]\s")
 """The next item of a list on the same line."""
 _FAR: Final = re.compile(r"[\W_]*[A-F][\W_]*")
@@ -77,7 +77,7 @@ _LONGEST_OPTION: Final = 400
 
 
 def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
-    """The letter that a reply chooses, ``None`` where it chooses none on the menu, or several.
+    """The letter that a reply chooses, ``None`` if it chooses none on the menu, or several.
 
     A line that is a letter alone, a letter before its option's text, and every letter that is
     stated as the answer must be the same. The text of an option counts where it is all of the
@@ -123,7 +123,7 @@ def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | U
 
 
 def _is_answer(stated: re.Match[str], text: str) -> bool:
-    """Whether "this is option B" answers: not where it only says which option was spoken of."""
+    """Return whether "this is option B" answers, and does not only mention an option."""
     if not _WORD_GOES_ON.match(text, stated.end("letter")):
         return False
     is_line = _LINE_STARTS.search(text[max(0, stated.start() - 12) : stated.start()])
@@ -174,7 +174,7 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
 def _unless_listed(
     leading: Sequence[tuple[str, str | Unclear]], *, cut: bool
 ) -> Iterator[str | Unclear]:
-    """What lines that begin with a letter state: nothing where they list the options from A on."""
+    """Statements of lines that begin with a letter, unless they list the options from A on."""
     letters = "".join(letter for letter, _ in leading)
     if len(letters) >= 3 and LETTERS.startswith(letters):
         return
@@ -269,7 +269,7 @@ def silent_judgement(question: Question, run: int) -> QuizJudgement:
 
 
 def outcome(choice: str, answer: str) -> QuizOutcome:
-    """How a chosen option counts (section 3.4).
+    """Return the outcome of a chosen option (section 3.4).
 
     >>> outcome("red", "red"), outcome("blue", "red"), outcome(UNKNOWN, "red")
     ('true_positive', 'false_positive', 'false_negative')

@@ -64,7 +64,7 @@ def number_distribution(
         highest: Highest number of the scale.
 
     Returns:
-        From the lowest number to the highest, ``None`` where the tokens do not hold the number.
+        From the lowest number to the highest, ``None`` if the tokens do not hold the number.
 
     Source:
         G-VEval, section 3.4, equations 1-3; ztangaj/gveval@fee3fd7:evaluation/gveval/scorer.py.
@@ -126,7 +126,7 @@ def _step(
     whole: bool,
     highest: int,
 ) -> dict[str, float]:
-    """What the number may be from one token on, given the digits chosen before it."""
+    """Distribute what the number may be from one token on, given the digits before it."""
     shares: dict[str, float] = {}
     for name, logprob in token.alternatives.items():
         part = _PART.fullmatch(name)
@@ -150,7 +150,7 @@ def _step(
 
 
 def _unseen(prefix: str, rest: Mapping[str, float], *, highest: int) -> Mapping[str, float]:
-    """What may follow digits that the judge did not choose."""
+    """Distribute what may follow digits that the judge did not choose."""
     if len(prefix) >= len(str(highest)) or prefix.startswith("0"):
         return _ENDED
     if str(highest).startswith(prefix):
@@ -161,7 +161,7 @@ def _unseen(prefix: str, rest: Mapping[str, float], *, highest: int) -> Mapping[
 def _on_scale(
     shares: Mapping[str, float], prefix: str, *, lowest: int, highest: int
 ) -> dict[str, float]:
-    """What makes a number of the scale after the digits before it, scaled to 1."""
+    """Keep what makes a number of the scale after the digits before it, scaled to 1."""
     valid = {
         suffix: share
         for suffix, share in shares.items()
@@ -203,7 +203,7 @@ _MORE: Final = re.compile(
     r"[ \t*_`\"')\]}$]{0,8}(?:(?:/|out\s+of\b|of\b)\s{0,4}[$\\]{0,2}(?P<of>[0-9]+)"
     r"|(?:[-~,;&|+\u00b1\u2192]|->|to\b|or\b|and\b|then\b|no,)\s{0,4}[$\\]{0,2}[0-9])"
 )
-"""What a number between markers is still no score of the scale with."""
+"""Text after a marked number that makes it no score of the scale."""
 _TOP_OF_SCALE: Final = re.compile(r"\bout\s+of[\s$\\]*\Z", re.IGNORECASE)
 _BEFORE_NUMBER: Final = re.compile(
     r"[0-9.,]\Z|[-~/\u00b1\u2248\u2264\u2265<]\s?\Z"
@@ -231,7 +231,7 @@ _LINE_ENDS: Final = re.compile(
 )
 _SENTENCE_ENDS: Final = re.compile(r"\n|[.!?]\s")
 _NEXT_SENTENCE: Final = re.compile(r"[.!?](?:\s|\Z)")
-"""What a label and the number that it names do not stand in together."""
+"""End of a sentence, which a label and its number do not span."""
 _MOST_NUMBERS: Final = 60
 """Numbers near a marker or a label; a reply with more of them scores nothing."""
 
@@ -243,7 +243,7 @@ class Written:
     text: str
     """Digits, with a decimal point where it has one."""
     start: int | None
-    """Position in the reply's text, ``None`` where that is not known."""
+    """Position in the reply's text, ``None`` if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class _Statement:
 def read_scores(
     reply: Reply, dimensions: Sequence[str], *, lowest: int, highest: int
 ) -> dict[str, Written] | None:
-    """Every dimension's number, ``None`` where one of them cannot be read.
+    """Every dimension's number, ``None`` if one of them cannot be read.
 
     All numbers that stand between a dimension's markers, or that a sentence or a line names as its
     score, must be the same. A range, another scale ("8/10"), a number off the scale, and a marker
@@ -378,13 +378,13 @@ def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
 
 
 def _closes_later(dimension: str, behind: str) -> bool:
-    """Whether something but the number stands before the closing marker ("$70 + 5$")."""
+    """Return whether more than the number stands before the closing marker ("$70 + 5$")."""
     sentence = _SENTENCE_ENDS.split(behind, maxsplit=1)[0]
     return re.search(_MARKERS[dimension], sentence, re.IGNORECASE) is not None
 
 
 def _is_said(before: str, behind: str) -> bool:
-    """Whether a label at the beginning of a line names a score: nothing else is on the line."""
+    """Return whether a label at the start of a line names a score: nothing else is there."""
     label = _LABEL.search(before)
     if label is None or label["line"] is None:
         return True
@@ -394,9 +394,9 @@ def _is_said(before: str, behind: str) -> bool:
 def _is_clear(
     text: str, number: re.Match[str], closed: int | None, scale: tuple[int, int], *, cut: bool
 ) -> bool:
-    """Whether a number is one on the scale, and nothing around it makes it another.
+    """Return whether a number is on the scale and nothing around it makes it another.
 
-    ``closed`` is the position behind its closing marker, ``None`` where there is none.
+    ``closed`` is the position behind its closing marker, if there is one.
     """
     start, end = number.span()
     lowest, highest = scale
@@ -434,7 +434,7 @@ _TOP_LOGPROBS: Final = 10
 """Alternatives asked for. Deviation: the released code asks for 5, which cuts flat distributions;
 the most that OpenAI gives, 20, makes every reply a megabyte."""
 _LITERAL: Final = {f"{name}_score": f"{{{{{name}_score}}}}" for name in ACCR}
-"""What looks like a slot and goes to the judge as it is."""
+"""Texts that look like slots and go to the judge as they are."""
 _AS_PRINTED: Final = Prompts()
 _MARKS: Final = dict(zip(ACCR, "αβψδ", strict=True))
 
@@ -444,11 +444,11 @@ class GVeval:
     """One way of scoring video captions, from 0 to 100 along four dimensions."""
 
     setting: Setting
-    """What the judge is shown next to the caption."""
+    """References, video or both, which the judge is shown next to the caption."""
 
     @property
     def sees(self) -> bool:
-        """Whether the judge is shown a picture."""
+        """Return whether the judge is shown a picture."""
         return self.setting != "ref_only"
 
     async def judge(
@@ -531,7 +531,7 @@ class GVeval:
         return numbers, distributions, not all(weighed.values())
 
     def _distribution(self, reply: Reply, written: Written) -> ScoreDistribution | None:
-        """``None`` where there are no log-probabilities of it, or it is no whole number."""
+        """``None`` if there are no log-probabilities of it, or it is no whole number."""
         if reply.logprobs is None or written.start is None or not written.text.isdecimal():
             return None
         return number_distribution(

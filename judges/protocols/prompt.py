@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.files import read_yaml_file, whole_json
 
 Messages = Sequence[Mapping[str, str]]
 Content = Mapping[str, Messages | str]
-"""What a file of prompts holds under its keys: messages for a judge, or texts for captioners."""
+"""A file of prompts: messages for a judge, or texts for captioners, by their keys."""
 
 _SLOT: Final = re.compile(r"\{\{(\w+)\}\}")
 
@@ -48,7 +48,7 @@ class Prompt:
 
 
 def file_and_key(name: str) -> tuple[str, str]:
-    """Where a prompt stands: the file ``prompts/<name>.yaml``, and the key in it.
+    """Return the file ``prompts/<file>.yaml`` of a prompt, and its key in it.
 
     >>> file_and_key("vdc_answer"), file_and_key("vdc_caption.camera")
     (('vdc_answer', 'messages'), ('vdc_caption', 'camera'))
@@ -115,7 +115,7 @@ _LEAST_CHARS: Final = 8
 
 @cache
 def examples_of(prompts: Prompts, names: Sequence[str]) -> tuple[str, ...]:
-    """What the prompts of these names show behind "for example:", as :func:`is_example` has it.
+    """Return the examples after "for example:" in prompts, as :func:`is_example` has them.
 
     >>> examples_of(Prompts(), ("vdc_answer", "vdc_match"))
     ('{pred:yes,score:4.8}',)
@@ -126,7 +126,7 @@ def examples_of(prompts: Prompts, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_example(reply: str, examples: Sequence[str]) -> bool:
-    """Whether a reply holds one of the examples, whatever is around it.
+    """Return whether a reply holds one of the examples, whatever is around it.
 
     >>> is_example("`{'pred': 'yes', 'score': 4.8}`.", ("{pred:yes,score:4.8}",))
     True

@@ -1,4 +1,4 @@
-"""What the readers of all protocols share.
+"""Parts that the readers of all protocols share.
 
 A reader collects every place where a reply states a verdict, and answers only where all of them
 state the same one. A verdict counts where it is the whole reply, a whole line or field, or follows
@@ -104,7 +104,7 @@ _OPENING: Final = re.compile(
     r"|otherwise|e\.g)\b|==",
     re.IGNORECASE,
 )
-"""What leaves open whether the clauses behind it hold."""
+"""Words that leave open whether the clauses after them hold."""
 _OF_TASK: Final = re.compile(
     r"(?:(?:\A|\n|[.!?]\s)[ \t*_-]{0,4}You\s"
     r"|\byou\s+(?:then\s+|must\s+|should\s+)?(?:provide|give|assign|accept)\s)[^.!?\n]*\Z"
@@ -117,7 +117,7 @@ _REST: Final = re.compile(r"[\W_]*\Z")
 NUMBER: Final = r"(?<![.\w])(?<![0-9],)(?P<number>[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?)"
 """A number with a sign and decimals; whether it ends there tells :func:`ends_clearly`."""
 SIGNS: Final = r"[\s*_`'\":=>(\[|$]{0,8}"
-"""What may stand between a label and what it names. Bounded: no reply may take long to read."""
+"""Signs between a label and what it names. Bounded: no reply may take long to read."""
 GREATER: Final = r"(?<![\w\"'/=-])>"
 """A sign of comparison before a number: no closed tag and no arrow."""
 SCORE_LABEL: Final = re.compile(
@@ -171,7 +171,7 @@ def same_signs(text: str) -> str:
 
 
 def may_be_cut(reply: Reply) -> bool:
-    """Whether a reply may go on behind its end; also where the server does not say why it ended.
+    """Return whether a reply may be cut; also if the server does not say why it ended.
 
     >>> may_be_cut(Reply("no, 2", "length")), may_be_cut(Reply("no, 2", "stop"))
     (True, False)
@@ -180,7 +180,7 @@ def may_be_cut(reply: Reply) -> bool:
 
 
 def the_one(statements: Collection[T | Unclear]) -> T | None:
-    """What all statements of a reply say, ``None`` where they differ, or one is unclear.
+    """Return what all statements of a reply say, ``None`` if they differ or one is unclear.
 
     >>> the_one(["yes", "yes"]), the_one(["yes", "no"]), the_one(["yes", UNCLEAR]), the_one([])
     ('yes', None, None, None)
@@ -194,12 +194,12 @@ def the_one(statements: Collection[T | Unclear]) -> T | None:
 
 
 def places(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    """Where a pattern stands in a text; no more than it takes to see that there are too many."""
+    """Find a pattern in a text; no more often than it takes to see that there are too many."""
     return list(islice(pattern.finditer(text), MOST_STATEMENTS + 1))
 
 
 def is_doubted(text: str, start: int, end: int) -> bool:
-    """Whether the words around a statement deny it, or make it a condition or an example.
+    """Return whether words around a statement deny it, or make it a condition or an example.
 
     >>> is_doubted("For example: B", 13, 14), is_doubted("I choose B", 9, 10)
     (True, False)
@@ -211,7 +211,7 @@ def is_doubted(text: str, start: int, end: int) -> bool:
 
 
 def is_introduced(text: str, start: int) -> bool:
-    """Whether a statement begins a line or sentence, or follows a known introduction.
+    """Return whether a statement begins a line or sentence, or follows a known introduction.
 
     Its own clause holds nothing but words of an introduction, and no clause before it in its
     sentence leaves it open.
@@ -234,7 +234,7 @@ def is_introduced(text: str, start: int) -> bool:
 
 
 def is_left_open(text: str) -> bool:
-    """Whether a text names a condition, a possibility or a sample.
+    """Return whether a text names a condition, a possibility or a sample.
 
     >>> is_left_open("would be my guess if it were blue"), is_left_open("as the caption says")
     (True, False)
@@ -243,7 +243,7 @@ def is_left_open(text: str) -> bool:
 
 
 def is_declined(text: str) -> bool:
-    """Whether the judge says that it does not judge, so that a verdict beside it is a sample.
+    """Return whether the judge declines to judge, so that a verdict next to it is a sample.
 
     >>> is_declined("I cannot evaluate this pair."), is_declined("I cannot see a difference.")
     (True, False)
@@ -252,7 +252,7 @@ def is_declined(text: str) -> bool:
 
 
 def is_of_task(text: str, start: int) -> bool:
-    """Whether a sentence up to a position tells the judge what it is to do.
+    """Return whether a sentence up to a position tells the judge what to do.
 
     >>> is_of_task("You accept an answer with a score of 2.", 30), is_of_task("A score of 2.", 2)
     (True, False)
@@ -261,12 +261,12 @@ def is_of_task(text: str, start: int) -> bool:
 
 
 def is_last(text: str, end: int) -> bool:
-    """Whether no word follows a position, so that a cut reply may have gone on there."""
+    """Return whether no word follows a position, so that a reply may be cut there."""
     return _REST.match(text, end) is not None
 
 
 def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
-    """Whether a number ends at a position: no more digits, no range, no unit, no other scale.
+    """Return whether a number ends at a position: no digits, range, unit or other scale follow.
 
     Args:
         text: Where the number stands.
@@ -304,7 +304,7 @@ _STRING_ENDS: Final = re.compile(r"\s*(?:[,}\]:]|\Z|(?:#|//))")
 _KEY: Final = re.compile(r"[^:=,{}\[\]\n]+")
 _VALUE: Final = re.compile(r"[^,{}\[\]\n]+")
 _LATER: Final = ("final", "overall", "revised", "corrected", "updated", "adjusted")
-"""What a key begins with that says a verdict anew."""
+"""First words of keys that state a verdict anew."""
 _COLON: Final = re.compile(r"\s*[:=]")
 _COMMENT: Final = re.compile(r"\s(?:#|//).*|\Z", re.DOTALL)
 _MOST_TOKENS: Final = 3_000
@@ -328,13 +328,13 @@ class Block:
     """An outermost pair of braces in a text, or an opening one without its closing one."""
 
     fields: tuple[Field, ...]
-    """Those that are complete: a comma, a line's end or a closing bracket follows them."""
+    """Complete fields: a comma, a line's end or a closing bracket follows them."""
     start: int
     end: int
     closed: bool
 
     def values(self, key: str) -> list[str]:
-        """What was written for a key, and beside it for a later one of its kind ("final_score").
+        """Return the values of a key and of later ones of its kind ("final_score").
 
         Of a block that does not end its own fields count, and what is inside its objects only
         beside them: alone it may be part of something that is not there yet.
@@ -370,7 +370,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def apart(text: str, most: int) -> tuple[list[Block], str] | None:
-    """The blocks of a text and what is around them, ``None`` where there are more than so many.
+    """The blocks of a text and what is around them, ``None`` if there are more than so many.
 
     >>> apart("So: {'score': 2}.", 40) is None, apart("{} {}", 1) is None
     (False, True)
@@ -422,7 +422,7 @@ class _Reader:
         return self._stack.count("{") if len(self._stack) < 64 else 64
 
     def _between(self, sign: str) -> bool:
-        """Go past what stands between keys and values; whether it was such a sign."""
+        """Pass a sign between keys and values; return whether it was one."""
         if sign == "#" and self._key is None:
             line_end = self._text.find("\n", self.position)
             self.position = line_end if line_end >= 0 else len(self._text)
@@ -444,7 +444,7 @@ class _Reader:
         self.position += 1
 
     def _close(self, sign: str) -> bool:
-        """Whether the block ends here."""
+        """Close a bracket; return whether the block ends here."""
         self._settle()
         if self._stack[-1] == _PAIRS[sign]:
             self._stack.pop()
@@ -452,7 +452,7 @@ class _Reader:
         return not self._stack
 
     def _settle(self, *, keep_key: bool = False) -> None:
-        """Something follows the value: it is complete."""
+        """Complete the value, as something follows it."""
         if self._pending is not None:
             self._fields.append(self._pending)
         self._pending = None
@@ -460,7 +460,7 @@ class _Reader:
             self._key = None
 
     def _word(self, sign: str) -> bool:
-        """Read a string, a number or words; whether there was an end to it."""
+        """Read a string, a number or words; return whether it has an end."""
         is_value = self._key is not None or self._stack[-1] == "["
         if sign in _QUOTES and self._pending is None:
             end = _string_end(self._text, self.position + 1, sign)
@@ -492,7 +492,7 @@ class _Reader:
 
 
 def _string_end(text: str, start: int, quote: str) -> int | None:
-    """Position of the quote that ends a string, ``None`` where there is none."""
+    """Position of the quote that ends a string, ``None`` if there is none."""
     for match in _QUOTE_OR_ESCAPE[quote].finditer(text, start):
         if match[0] == quote and _STRING_ENDS.match(text, match.end()):
             return match.start()

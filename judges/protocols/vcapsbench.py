@@ -67,7 +67,7 @@ _NO_ANSWER: Final = re.compile(
 
 
 def read_answer(reply: Reply) -> YesNo | None:
-    """The answer in a reply, ``None`` where there is none on the menu, or more than one.
+    """The answer in a reply, ``None`` if there is none on the menu, or more than one.
 
     What stands before every ``@@@``, every answer that is named as such, and every label that
     begins a sentence and ends in punctuation must be the same. The analysis behind a mark, to the
@@ -110,7 +110,7 @@ def read_answer(reply: Reply) -> YesNo | None:
 
 
 def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
-    """What stands before a mark; nothing where it is the prompt's form."""
+    """Read what stands before a mark; nothing if it is the prompt's form."""
     yield from _prose(head, cut=False)
     label = _HEAD.match(head) or next(iter(reading.places(_LEADING, head)[-1:]), None)
     if label is None:
@@ -170,8 +170,8 @@ def _statement(stated: re.Match[str], text: str, *, cut: bool) -> YesNo | Unclea
 
 
 N_ASKS: Final = 3
-"""How often each question is asked where the judge's configuration does not say: the paper asks
-three times, and the answer that most replies give counts. The released script asks once."""
+"""Requests for each question if the judge's configuration does not say: the paper asks three times
+and counts the answer that most replies give. The released script asks once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
     and the others do not agree, the unread one could have decided, so there is no consensus.
 
     Returns:
-        The consensus, ``None`` where the question is unscored.
+        The consensus, ``None`` if the question is unscored.
 
     >>> consensus(["yes", None, "yes"]), consensus(["yes", "no", "unanswerable"])
     ('yes', 'unanswerable')
@@ -259,7 +259,7 @@ def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
 
 
 def agreement(predicted: YesNo, gold: YesNo) -> Agreement:
-    """How an answer stands to the gold one (section 3.4).
+    """Compare an answer with the gold one (section 3.4).
 
     >>> agreement("no", "yes"), agreement("no", "no"), agreement("unanswerable", "yes")
     ('negative', 'positive', 'unanswerable')

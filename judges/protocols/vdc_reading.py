@@ -51,7 +51,7 @@ _SAYS_ANOTHER: Final = re.compile(r"[\s*_`'\",;.!)\]/|:-]{0,8}(?:yes|no)\b(?=\W*
 
 
 def read_match(reply: Reply) -> tuple[Match, float] | None:
-    """Verdict and score in [0, 5] of a reply of the second step, ``None`` where it cannot be read.
+    """Verdict and score in [0, 5] of a reply of the second step, ``None`` if it cannot be read.
 
     Every dictionary, every ``pred`` and ``score``, and every yes or no that begins a sentence must
     say the same; see :mod:`lmms_eval_captions.judges.protocols.reading`.

@@ -42,11 +42,11 @@ _ONLY_NUMBER: Final = re.compile(rf"[\s*_`'\"(\[]*{NUMBER}[\s*_`'\")\].]*")
 _NUMBER_LINE: Final = re.compile(rf"[ \t*_`'\"(\[]{{0,8}}{NUMBER}[ \t*_`'\")\].]{{0,8}}")
 _VALUE: Final = re.compile(rf"\s*(?:score\s*[:=]?\s*)?{NUMBER}\s*", re.IGNORECASE)
 _FORM: Final = "score"
-"""What the prompt's form has in the place of a number."""
+"""Placeholder of a number in the prompt's form."""
 
 
 def read_correctness(reply: Reply) -> Correctness | None:
-    """Verdict of a reply of the second step, ``None`` where it cannot be read.
+    """Verdict of a reply of the second step, ``None`` if it cannot be read.
 
     Every object's ``score`` and every score that is named outside of objects must be the same; the
     analysis within an object does not count. See

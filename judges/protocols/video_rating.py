@@ -1,4 +1,4 @@
-"""A video and its caption rated by people's scales."""
+"""A video and its caption rated on scales for people."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lmms_eval_captions.judges.protocols.reading import NUMBER, SIGNS, UNCLEAR, 
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 
 DIMENSIONS: Final = ("trustworthiness", "coverage", "overall")
-"""What is rated, in the order of the form."""
+"""Dimensions that are rated, in the order of the form."""
 LOWEST: Final = 1
 HIGHEST: Final = 5
 
 _CONTAINER: Final = "scores"
 _RATING: Final = re.compile(r"\+?([0-9]{1,6})(?:\.0{1,6})?(?:\s*/\s*5)?")
 _FORM: Final = re.compile(r"<?int 1-5>?")
-"""What the prompt's form has in the place of a rating."""
+"""Placeholder of a rating in the prompt's form."""
 _LABEL: Final = re.compile(
     r"\b(?P<name>trustworthiness|coverage|overall)\b[*_\"'` ]{0,4}(?:\((?:precision|recall)\))?"
     r"[*_ ]{0,4}(?:quality\b)?[*_ ]{0,4}"
@@ -36,11 +36,11 @@ _LABEL: Final = re.compile(
 """A number that is named as a rating outside of the form."""
 
 Statement = tuple[str, int | Unclear]
-"""A dimension, and what one place of a reply says of it."""
+"""A dimension, and one statement of a reply about it."""
 
 
 def read_ratings(reply: Reply) -> dict[str, int] | None:
-    """The rating of each dimension, in [1, 5], ``None`` where one of them cannot be read.
+    """The rating of each dimension, in [1, 5], ``None`` if one of them cannot be read.
 
     They are read from the ``scores`` of the form alone. All forms, and ratings that are named
     outside of them, must say the same; the analysis within a form does not count. See
@@ -74,7 +74,7 @@ def read_ratings(reply: Reply) -> dict[str, int] | None:
 
 
 def _in_form(form: reading.Block, text: str) -> Iterator[Statement]:
-    """What a form says; nothing where it is the prompt's own."""
+    """Statements of a form; none if it is the prompt's own."""
     found = list(_rated(form))
     if not found or all(_FORM.fullmatch(value) for _, value in found):
         return
@@ -121,7 +121,7 @@ _WORDS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ShownVideo:
-    """The one question about a caption: how good it is beside the frames of its video."""
+    """The one question about a caption: how good it is, given the frames of its video."""
 
     frames: Callable[[int], Sequence[Picture]]
     """Makes so many frames of the video, in order of time; a shorter video has fewer."""
@@ -152,7 +152,7 @@ async def judge_video(
 
 
 def _stand_in(caption: str) -> str:
-    """How much a caption says: the stand-in sees nothing."""
+    """Rate how much a caption says, as the stand-in sees nothing."""
     share = min(1.0, len(content_words(caption)) / _WORDS)
     rating = LOWEST + round(share * (HIGHEST - LOWEST))
     scores = ", ".join(f'"{name}": {rating}' for name in DIMENSIONS)
