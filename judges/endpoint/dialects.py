@@ -74,10 +74,7 @@ class Dialect:
         """
         body = request.body(attempt)
         if request.left_out or request.instead is not None:
-            payload: dict[str, object] = {
-                "model": request.model,
-                "messages": request.sent_messages,
-            }
+            payload: dict[str, object] = {"model": request.model, "messages": request.sent_messages}
             body = encode(payload | without(request.parameters(attempt), request.left_out))
         if request.added_params:
             body = body[:-1] + b"," + encode(request.added_params)[1:]

@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from loguru import logger
 from tqdm import tqdm
 
-from lmms_eval_captions.judges.endpoint.cost import (
-    PRICES_VARIABLE,
-    JudgeMode,
-    Prices,
-    load_prices,
-)
+from lmms_eval_captions.judges.endpoint.cost import PRICES_VARIABLE, JudgeMode, Prices, load_prices
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.urls import scrub
 

@@ -100,11 +100,7 @@ class Request:
         """Return the JSON body, of which the key is made, in ASCII: captions have surrogates."""
         body = self._bodies.get(attempt)
         if body is None:
-            payload = {
-                "model": self.model,
-                "messages": self.messages,
-                **self.parameters(attempt),
-            }
+            payload = {"model": self.model, "messages": self.messages, **self.parameters(attempt)}
             body = _ENCODE(payload).encode("ascii")
             self._bodies.clear()
             self._bodies[attempt] = body

@@ -45,7 +45,7 @@ _CHOSEN: Final = re.compile(
 )
 _THIS_IS: Final = re.compile(
     rf"\b(?i:(?:this|that|it)\s+is\s+(?:(?:the|my)\s+)?(?P<noun>{_NOUN}))\s+{_OPEN}(?P<letter>[A-F])"
-    r"\b(?![+#'\u2019-]|\.\w)",
+    r"\b(?![+#'\u2019-]|\.\w)"
 )
 _LINE_STARTS: Final = re.compile(r"(?:\A|\n)[\s*_`>#-]*\Z")
 _IS_RIGHT: Final = re.compile(

@@ -25,12 +25,10 @@ _PRED: Final = re.compile(
     re.IGNORECASE,
 )
 _ODD_SCORE: Final = re.compile(
-    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[-+.,~<]|{GREATER})\s?[0-9]",
-    re.IGNORECASE,
+    rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:[-+.,~<]|{GREATER})\s?[0-9]", re.IGNORECASE
 )
 _CONCLUDED: Final = re.compile(
-    rf"\b(?:so|thus|therefore|hence),?\s+(?:the|my)\s+answer\s+is{SIGNS}{NUMBER}",
-    re.IGNORECASE,
+    rf"\b(?:so|thus|therefore|hence),?\s+(?:the|my)\s+answer\s+is{SIGNS}{NUMBER}", re.IGNORECASE
 )
 _ANSWER_LINE: Final = re.compile(
     r"^[ \t*_`>-]{0,8}the\s+answer\s+is:?\s+[*_`'\"]{0,3}(?P<verdict>yes|no)\b[.!*_`'\" \t]{0,8}$",
@@ -85,10 +83,7 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
 
 
 def _read_block(
-    block: reading.Block,
-    text: str,
-    preds: list[Match | Unclear],
-    scores: list[float | Unclear],
+    block: reading.Block, text: str, preds: list[Match | Unclear], scores: list[float | Unclear]
 ) -> None:
     found_preds, found_scores = block.values("pred"), block.values("score")
     if not found_preds and not found_scores:
