@@ -5,7 +5,7 @@ A message says what was expected, what came, where, and what to do about it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final, Literal
 
 from lmms_eval_captions.judges.files import whole
 
@@ -15,6 +15,11 @@ BROKEN_OFF: Final = "connection broken off"
 """Kind of failure: the server ended a connection without an answer."""
 NOT_CONNECTED: Final = "not connected"
 """Kind of failure: there is no connection to the server."""
+
+
+Failure = Literal["unreadable", "refused", "unavailable", "silent", "stopped"]
+"""Kind of failure: no readable reply, refused by the endpoint, no reply, no reply to any request,
+or nothing more is asked of the model."""
 
 
 class CaptionsError(Exception):
@@ -56,12 +61,14 @@ class JudgeError(CaptionsError):
         status: HTTP status of the answer, ``None`` if there was none.
         said: The server's own text, without secrets.
         parameter: Parameter that the server names as the cause; empty if it names none.
+        failure: Kind of failure of the question.
     """
 
     may_be_billed = False
     status: int | None = None
     said = ""
     parameter = ""
+    failure: ClassVar[Failure] = "unavailable"
 
 
 class JudgeUnavailableError(JudgeError):
@@ -98,9 +105,13 @@ class JudgeUnavailableError(JudgeError):
 class JudgeRequestError(JudgeError):
     """The endpoint refuses this one request (400, 413, 422, flagged by 403): it is unscored."""
 
+    failure: ClassVar[Failure] = "refused"
+
 
 class GaveUpError(JudgeRequestError):
     """This one request got no reply, however often it was sent, while others got theirs."""
+
+    failure: ClassVar[Failure] = "unavailable"
 
 
 class TooLateError(JudgeError):
@@ -113,9 +124,13 @@ class TooLateError(JudgeError):
 class JudgeStoppedError(JudgeError):
     """Nothing more can be judged in this run (401, 403, 404, endpoint gone, disk full)."""
 
+    failure: ClassVar[Failure] = "stopped"
+
 
 class EndpointSilentError(JudgeStoppedError):
     """The endpoint has answered nothing for longer than is waited: an outage."""
+
+    failure: ClassVar[Failure] = "silent"
 
 
 class BlindModelError(JudgeStoppedError):

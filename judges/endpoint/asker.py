@@ -24,7 +24,7 @@ from lmms_eval_captions.judges.endpoint.adapt import (
 from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS, RoleWords
-from lmms_eval_captions.judges.endpoint.limits import Concurrency, Flight, Pace, Slots
+from lmms_eval_captions.judges.endpoint.limits import Flight, Slots
 from lmms_eval_captions.judges.endpoint.progress import Meter, Progress
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import (
@@ -34,7 +34,6 @@ from lmms_eval_captions.judges.endpoint.request import (
     UNREADABLE,
     Asked,
     Client,
-    Failure,
     Reply,
     Request,
     Shown,
@@ -45,6 +44,7 @@ from lmms_eval_captions.judges.errors import (
     NOT_CONNECTED,
     BlindModelError,
     EndpointSilentError,
+    Failure,
     GaveUpError,
     JudgeError,
     JudgeRequestError,
@@ -111,11 +111,8 @@ class Asker:
         self,
         config: EngineConfig,
         open_client: Callable[[], Client],
-        *,
         stored: StoredReplies,
         slots: Slots,
-        concurrency: Concurrency,
-        pace: Pace,
         meter: Meter,
         progress: Progress,
     ) -> None:
@@ -125,8 +122,7 @@ class Asker:
         self._client: Client | None = None
         self._stored = stored
         self._slots = slots
-        self._concurrency = concurrency
-        self._pace = pace
+        self._concurrency, self._pace = slots.concurrency, slots.pace
         self._meter = meter
         self._progress = progress
         dialect = DIALECTS[config.api]
@@ -169,15 +165,15 @@ class Asker:
                 value = _read(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
+                if self._config.ask_again and not from_store:
+                    self._ask_until(request, attempt)
                 attempt += 1
                 if reply.is_final:
                     break
-                if not from_store:
-                    self._ask_until(request, attempt + self._config.n_rereads)
         except UnsavedReplyError as error:
             reply, reason, failure = error.reply, str(error), "unavailable"
         except JudgeError as error:
-            reason, failure = str(error), _failure(error)
+            reason, failure = str(error), error.failure
         else:
             reason, failure = (
                 f"{UNREADABLE}, asked {attempt} times{self._hint(reply)}",
@@ -219,13 +215,10 @@ class Asker:
             return True
         if self._stored.has(request.model, request.key(attempt)):
             return True
-        until = attempt + 1 + self._config.n_rereads
-        return self._config.ask_again and attempt < self._ask_until(request, until)
+        return self._config.ask_again and attempt < self._ask_until(request, attempt)
 
     def _ask_until(self, request: Request, attempt: int) -> int:
-        if not self._config.ask_again:
-            return attempt
-        return self._until.setdefault(request.key(0), attempt)
+        return self._until.setdefault(request.key(0), attempt + 1 + self._config.n_rereads)
 
     async def _reply(self, request: Request, attempt: int) -> tuple[Reply, bool]:
         """Return a reply, and whether it cost nothing."""
@@ -234,7 +227,9 @@ class Asker:
         key = request.key(attempt)
         while True:
             stored = self._stored.get(request.model, key)
-            if stored is not None and self._is_own(stored, request):
+            if stored is not None and (
+                not self._names_models or is_own(stored.model, request.model, self._config.alias)
+            ):
                 self._meter.from_store[stored.endpoint or "an unknown endpoint"] += 1
                 return self._named(stored, request), True
             twin = self._under_way.get(key)
@@ -277,7 +272,10 @@ class Asker:
             if self._stopped or request.until_s is not None:
                 self._check(request)
             await self._slots.acquire(request.until_s)
-            flight = self._flight(request, failed.n_timeouts if failed else 0)
+            given_s = request.timeout_s
+            if self._config.mode == "now":
+                given_s = self._concurrency.time_for(given_s, failed.n_timeouts if failed else 0)
+            flight = Flight(request.timeout_s, given_s, time.monotonic())
             try:
                 if self._stopped or request.until_s is not None:
                     self._check(request)
@@ -317,12 +315,6 @@ class Asker:
             request.model, error, request.shown if isinstance(error, BlindModelError) else None
         )
         return error
-
-    def _flight(self, request: Request, n_timeouts: int) -> Flight:
-        given_s = request.timeout_s
-        if self._config.mode == "now":
-            given_s = self._concurrency.time_for(request.timeout_s, n_timeouts)
-        return Flight(request.timeout_s, given_s, time.monotonic())
 
     async def _fly(self, request: Request, attempt: int, flight: Flight) -> Reply:
         self.in_flight.add(flight)
@@ -369,9 +361,6 @@ class Asker:
             self._concurrency.on_reply(flight, now_s)
             if self._concurrency.limit > limit:
                 self._slots.hand_out_soon()
-
-    def _is_own(self, stored: Reply, request: Request) -> bool:
-        return not self._names_models or is_own(stored.model, request.model, self._config.alias)
 
     def _named(self, reply: Reply, request: Request) -> Reply:
         """Return a reply with its model's name if that says more; stop at another model's."""
@@ -491,11 +480,3 @@ def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
     except Exception as error:  # noqa: BLE001 - a reply must not cost its caption
         logger.error("reading a reply failed, it counts as unreadable: {!r}", error)
         return None
-
-
-def _failure(error: JudgeError) -> Failure:
-    if isinstance(error, JudgeRequestError):
-        return "unavailable" if isinstance(error, GaveUpError) else "refused"
-    if isinstance(error, EndpointSilentError):
-        return "silent"
-    return "stopped" if isinstance(error, JudgeStoppedError) else "unavailable"

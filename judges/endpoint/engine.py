@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -64,15 +65,13 @@ _FORKED: Final = (
 )
 
 
+@dataclass(slots=True, eq=False)
 class _Caption(Generic[R]):
-    __slots__ = ("about", "chains", "future", "n_left", "results")
-
-    def __init__(self, chains: Sequence[Chain[R]], future: Future[list[R]], about: About) -> None:
-        self.chains = chains
-        self.future = future
-        self.about = about
-        self.results: dict[int, R] = {}
-        self.n_left = len(chains)
+    chains: Sequence[Chain[R]]
+    future: Future[list[R]]
+    about: About
+    n_left: int
+    results: dict[int, R] = field(default_factory=dict)
 
 
 class Engine:
@@ -99,25 +98,21 @@ class Engine:
             )
         # All that may wait for a batch does so at once.
         start = config.concurrency if config.mode == "batch" else None
-        concurrency = Concurrency(config.concurrency, start=start)
         self._limits = [AddressLimits(config.patience_s) for _ in config.urls]
         self._replicas = Replicas(list(map(endpoint_name, config.urls)))
-        pace = Pace(self._limits, config.max_rate)
-        self._slots = Slots(concurrency, pace, self._fill)
-        endpoints = config.endpoints if config.store_by == "endpoint" else None
+        self._slots = Slots(
+            Concurrency(config.concurrency, start=start),
+            Pace(self._limits, config.max_rate),
+            self._fill,
+        )
         self._stored = StoredReplies(
-            config.store, patience_s=config.store_patience_s, endpoints=endpoints
+            config.store,
+            patience_s=config.store_patience_s,
+            endpoints=config.endpoints if config.store_by == "endpoint" else None,
         )
         self._progress = Progress(config, self.meter, lambda: self.n_in_flight)
         self._asker = Asker(
-            config,
-            self._open_client,
-            stored=self._stored,
-            slots=self._slots,
-            concurrency=concurrency,
-            pace=pace,
-            meter=self.meter,
-            progress=self._progress,
+            config, self._open_client, self._stored, self._slots, self.meter, self._progress
         )
         self._queue: deque[tuple[_Caption[Any], int]] = deque()
         """Chains that have not started."""
@@ -180,7 +175,7 @@ class Engine:
             # No lock: another thread of the parent may have held it.
             future.set_exception(JudgeStoppedError(_FORKED.format(words=self._words)))
         else:
-            caption = _Caption(list(chains), future, about)
+            caption = _Caption(list(chains), future, about, len(chains))
             with self._lock:
                 if self._closed or not self._thread.is_alive():
                     future.set_exception(self._over())
@@ -334,8 +329,12 @@ class Engine:
     async def _shut_down(self) -> None:
         try:
             self._slots.close()
-            if self._asker.in_flight and self._finish_s > 0.0:
-                await self._finish()
+            # Requests in flight are waited for, and then their chains' turn.
+            sent, deadline_s = set(self._asker.in_flight), self._loop.time() + self._finish_s
+            while sent & self._asker.in_flight and self._loop.time() < deadline_s:
+                await asyncio.sleep(0.05)
+            if sent and self._finish_s > 0.0:
+                await asyncio.sleep(0.05)
             for task in self._chains:
                 task.cancel()
             if self._chains:
@@ -347,13 +346,6 @@ class Engine:
                 await asyncio.wait_for(self._asker.close(), _CLIENT_CLOSE_S)
             finally:
                 self._stored.close()
-
-    async def _finish(self) -> None:
-        """Wait for the requests in flight, and until their chains have had their turn."""
-        sent, deadline_s = set(self._asker.in_flight), self._loop.time() + self._finish_s
-        while sent & self._asker.in_flight and self._loop.time() < deadline_s:
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(0.05)
 
     def _tick(self) -> None:
         self._loop.call_later(_TICK_S, self._tick)
@@ -390,8 +382,11 @@ class Engine:
     def _on_callback_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Note what nobody caught; an error in a callback of ours ends judging."""
         error = context.get("exception")
-        if isinstance(error, BaseException) and "handle" in context and _is_ours(error):
-            self._on_defect(error)
+        if isinstance(error, BaseException) and "handle" in context:
+            folder = str(Path(__file__).parent)
+            frames = traceback.walk_tb(error.__traceback__)
+            if any(frame.f_code.co_filename.startswith(folder) for frame, _ in frames):
+                self._on_defect(error)
         logger.debug("{}: {}", context.get("message"), self._scrubbed(error))
 
     def _scrubbed(self, error: object) -> str:
@@ -411,12 +406,6 @@ class Engine:
     def _settle_all(self) -> None:
         for future in list(self._futures):
             _settle(future, self._over())
-
-
-def _is_ours(error: BaseException) -> bool:
-    folder = str(Path(__file__).parent)
-    frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_code.co_filename.startswith(folder) for frame, _ in frames)
 
 
 def _settle(future: Future[Any], error: Exception) -> None:

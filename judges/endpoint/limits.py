@@ -489,8 +489,8 @@ class Slots:
     """A semaphore whose size changes and whose rate is limited; for the event loop alone."""
 
     def __init__(self, concurrency: Concurrency, pace: Pace, on_free: Callable[[], None]) -> None:
-        self._concurrency = concurrency
-        self._pace = pace
+        self.concurrency = concurrency
+        self.pace = pace
         self._on_free = on_free
         self.n_held = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -499,12 +499,12 @@ class Slots:
 
     def has_room_for(self, n: int) -> bool:
         """Return whether more than ``n`` slots are free that no request waits for."""
-        return not self._waiting and self.n_held + n < self._concurrency.limit
+        return not self._waiting and self.n_held + n < self.concurrency.limit
 
     async def acquire(self, until_s: float | None = None) -> None:
         """Take a slot; hold it on the wire and while the reply is saved."""
-        is_free = not self._waiting and self.n_held < self._concurrency.limit
-        if is_free and not self._is_closed and self._pace.take(time.monotonic()):
+        is_free = not self._waiting and self.n_held < self.concurrency.limit
+        if is_free and not self._is_closed and self.pace.take(time.monotonic()):
             self.n_held += 1
             return
         loop = asyncio.get_running_loop()
@@ -540,16 +540,16 @@ class Slots:
         self._is_due = False
         if self._is_closed:
             return
-        while self._waiting and self.n_held < self._concurrency.limit:
+        while self._waiting and self.n_held < self.concurrency.limit:
             if self._waiting[0].done():
                 self._waiting.popleft()
-            elif self._pace.take(time.monotonic()):
+            elif self.pace.take(time.monotonic()):
                 self._waiting.popleft().set_result(None)
                 self.n_held += 1
             else:
                 if self._timer is None:
                     loop = asyncio.get_running_loop()
-                    self._timer = loop.call_later(self._pace.wait_s(), self._on_timer)
+                    self._timer = loop.call_later(self.pace.wait_s(), self._on_timer)
                 return
         self._on_free()
 

@@ -12,6 +12,7 @@ from math import isfinite
 from operator import add
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar
 
+from lmms_eval_captions.judges.errors import Failure
 from lmms_eval_captions.judges.files import whole_json
 
 Message = dict[str, object]
@@ -255,9 +256,6 @@ R = TypeVar("R")
 
 UNREADABLE: Final = "unreadable reply"
 """Start of the reason of a request whose replies were all unreadable; they are kept."""
-Failure = Literal["unreadable", "refused", "unavailable", "silent", "stopped"]
-"""Kind of failure: no readable reply, refused by the endpoint, no reply, no reply to any request,
-or nothing more is asked of the model."""
 
 
 @dataclass(frozen=True, slots=True)

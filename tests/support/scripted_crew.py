@@ -12,7 +12,8 @@ import numpy as np
 
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, Model
 from lmms_eval_captions.judges.endpoint.progress import Totals
-from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Failure, Reply, Request, Usage
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply, Request, Usage
+from lmms_eval_captions.judges.errors import Failure
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
 
