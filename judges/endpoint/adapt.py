@@ -46,13 +46,7 @@ _SHOWN: Final = 300
 
 @lru_cache(maxsize=1024)
 def is_same_name(first: str, second: str) -> bool:
-    """Return whether two names are equal except for case and an organisation on one side.
-
-    >>> is_same_name("meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b-instruct")
-    True
-    >>> is_same_name("meta-llama/Llama-3.1-8B-Instruct", "other/Llama-3.1-8B-Instruct")
-    False
-    """
+    """Return whether two names are equal except for case and an organisation on one side."""
     first, second = first.casefold(), second.casefold()
     short, long = sorted((first, second), key=len)
     return first == second or bool(short and long.endswith(f"/{short}") and _PLAIN.fullmatch(long))
@@ -200,13 +194,7 @@ def added_params(urls: Sequence[str], api: str = "openai") -> Mapping[str, objec
 
 
 def cannot_see(said: str) -> bool:
-    """Return whether an error says that the model takes no pictures or videos at all.
-
-    >>> cannot_see("image input is not supported - hint: you may need to provide the mmproj")
-    True
-    >>> cannot_see("The image format is not supported")
-    False
-    """
+    """Return whether an error says that the model takes no pictures or videos at all."""
     return _BLIND.search(re.sub(r"[\\'\"`]+", "", said)) is not None
 
 

@@ -68,11 +68,7 @@ _FAMILIES: Final = (
 
 
 def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
-    """Read the quotas in the headers of an answer; those that are unusable are left out.
-
-    >>> quotas_in({"x-ratelimit-remaining-requests": "499", "x-ratelimit-reset-requests": "120ms"})
-    (Quota(resource='requests', limit=None, remaining=499.0, reset_s=0.12),)
-    """
+    """Read the quotas in the headers of an answer; those that are unusable are left out."""
     found: list[Quota] = []
     for resource, remaining_name, limit_name, reset_name in _FAMILIES:
         value = headers.get(remaining_name)

@@ -34,14 +34,7 @@ _COUNTED: Final = ("calls", "from_store", "shared", "retried", "tokens", "cached
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Counts of judging. Every reply that was read is in ``calls``, ``from_store`` or ``shared``.
-
-    >>> one = Totals(calls=3, from_store={"http://a/v1": 2}, tokens={"m": (30, 6)}, seconds=2.0)
-    >>> two = Totals(calls=1, from_store={"http://a/v1": 5}, tokens={"m": (10, 2)}, seconds=3.0)
-    >>> both = one + two
-    >>> both.calls, both.from_store, both.tokens, both.seconds
-    (4, {'http://a/v1': 7}, {'m': (40, 8)}, 3.0)
-    """
+    """Counts of judging. Every reply that is read is in ``calls``, ``from_store`` or ``shared``."""
 
     endpoints: tuple[str, ...] = ()
     """Addresses of the endpoint; empty if it was not needed."""

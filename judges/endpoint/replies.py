@@ -72,11 +72,7 @@ PICTURE_TOKENS: Final = 1_500
 
 
 def count_of(value: object) -> int | None:
-    """Return a count of tokens; ``None`` if it is no whole number of tokens.
-
-    >>> count_of(12), count_of(-3), count_of("12")
-    (12, None, None)
-    """
+    """Return a count of tokens; ``None`` if it is no whole number of tokens."""
     if type(value) is int and 0 <= value <= MOST_TOKENS:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -253,11 +253,7 @@ async def judge_question(
 
 
 def silent_judgement(question: Question, run: int) -> QuizJudgement:
-    """The judgement of a caption that says nothing: the answer cannot be determined.
-
-    >>> silent_judgement(Question("Entity", "What?", ("a", "b", "c", "d", "e"), "a"), 0).verdict
-    'false_negative'
-    """
+    """Judge an empty caption: the answer cannot be determined."""
     return QuizJudgement(
         category=question.category,
         question=question.question,

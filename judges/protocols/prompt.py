@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import yaml
 
@@ -24,6 +24,7 @@ Content = Mapping[str, Messages | str]
 """A file of prompts: messages for a judge, or texts for captioners, by their keys."""
 
 _SLOT: Final = re.compile(r"\{\{(\w+)\}\}")
+_FOLDER: Final = resources.files("lmms_eval_captions.judges.protocols") / "prompts"
 
 
 class Prompt:
@@ -33,9 +34,9 @@ class Prompt:
     goes to the judge unchanged.
     """
 
-    def __init__(self, messages: list[tuple[str, str]]) -> None:
-        self._messages = [(role, _SLOT.split(content)) for role, content in messages]
-        self.slots = {name for _, content in messages for name in slots_of(content)}
+    def __init__(self, messages: Messages) -> None:
+        self._messages = [(m["role"], _SLOT.split(m["content"])) for m in messages]
+        self.slots = {name for _, parts in self._messages for name in parts[1::2]}
 
     def render(self, **values: str) -> list[Message]:
         """The messages with every slot filled."""
@@ -48,42 +49,15 @@ class Prompt:
 
 
 def file_and_key(name: str) -> tuple[str, str]:
-    """Return the file ``prompts/<file>.yaml`` of a prompt, and its key in it.
-
-    >>> file_and_key("vdc_answer"), file_and_key("vdc_caption.camera")
-    (('vdc_answer', 'messages'), ('vdc_caption', 'camera'))
-    """
+    """Return the file ``prompts/<file>.yaml`` of a prompt, and its key in it."""
     file, _, key = name.partition(".")
     return file, key or "messages"
-
-
-def messages_in(content: Content, key: str) -> Messages:
-    """The messages that a file holds under a key."""
-    messages = content[key]
-    if isinstance(messages, str):
-        raise TypeError(f"expected messages under {key!r}, got the text {messages!r:.80}")
-    return messages
-
-
-def prompt_of(messages: Messages) -> Prompt:
-    """The prompt that a file's messages are."""
-    return Prompt([(message["role"], message["content"]) for message in messages])
-
-
-def slots_of(text: str) -> set[str]:
-    """Names of the slots in a text.
-
-    >>> slots_of("Caption: {{caption}}, {not} {{ one }}")
-    {'caption'}
-    """
-    return set(_SLOT.findall(text))
 
 
 @cache
 def read_yaml(name: str) -> Content:
     """The packaged data file ``prompts/<name>.yaml`` as it is."""
-    folder = resources.files("lmms_eval_captions.judges.protocols").joinpath("prompts")
-    loaded: Content = yaml.safe_load(folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))
+    loaded: Content = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
     return loaded
 
 
@@ -98,13 +72,11 @@ def attach_pictures(messages: Sequence[Message], *pictures: Picture) -> list[Mes
      {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,YWJj', 'detail': 'high'}}]}]
     """
     *before, last = messages
-    parts = [{"type": "text", "text": last["content"]}, *map(_part, pictures)]
+    parts: list[Message] = [{"type": "text", "text": last["content"]}]
+    for picture in pictures:
+        url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode('ascii')}"
+        parts.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
     return [*before, {**last, "content": parts}]
-
-
-def _part(picture: Picture) -> dict[str, object]:
-    url = f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode('ascii')}"
-    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
 
 
 _EXAMPLE: Final = re.compile(r"\bfor example\b[^:\n]*:[ \t]*(\S[^\n]*)", re.IGNORECASE)
@@ -133,10 +105,7 @@ def is_example(reply: str, examples: Sequence[str]) -> bool:
     >>> is_example("{'pred': 'yes', 'score': 5}", ("{pred:yes,score:4.8}",))
     False
     """
-    if not examples:
-        return False
-    bare = _bare(reply)
-    return any(example in bare for example in examples)
+    return bool(examples) and any(map(_bare(reply).__contains__, examples))
 
 
 def _bare(text: str) -> str:
@@ -152,14 +121,14 @@ _ENDING: Final = ".yaml"
 class Prompts:
     """Every prompt by name, such as ``vdc_answer``.
 
-    A method raises :class:`SettingsError` where the folder, or a file in it, cannot be used.
+    A method raises :class:`SettingsError` if the folder, or a file in it, cannot be used.
     """
 
     folder: Path | None = None
     """Files that replace packaged ones, or ``None``."""
 
     def check(self) -> None:
-        """Do nothing where all is well: an error is better told before anything is asked."""
+        """Raise if the folder cannot be used, before anything is asked."""
         _replacing(self.folder)
 
     @property
@@ -168,13 +137,13 @@ class Prompts:
         return tuple(_replacing(self.folder))
 
     def load(self, name: str) -> Prompt:
-        """A prompt of messages, by its file's name, or ``file.key`` where it has several."""
+        """A prompt of messages, by its file's name, or ``file.key`` if that has several."""
         return _load(self, name)
 
     def messages(self, name: str) -> Messages:
         """The messages of a prompt as they are."""
         file, key = file_and_key(name)
-        return messages_in(self.read(file), key)
+        return cast("Messages", self.read(file)[key])
 
     def read(self, name: str) -> Content:
         """A prompt's file as it is."""
@@ -188,7 +157,7 @@ class Prompts:
         """Signature field ``prompts`` of custom prompts, empty if all are those of the papers.
 
         Args:
-            names: What a score depends on: prompts, or texts in a file of them, written
+            names: Prompts that a score depends on; a text in a file of several is written
                 ``vdc_caption.camera``.
         """
         changed: dict[str, object] = {}
@@ -197,16 +166,15 @@ class Prompts:
             content = self.read(file)[key]
             if content != read_yaml(file)[key]:
                 changed[name] = content
-        if changed:
-            text = json.dumps(changed, sort_keys=True)
-            digest = hashlib.blake2b(text.encode("ascii"), digest_size=4).hexdigest()
-            return {"prompts": digest}
-        return {}
+        if not changed:
+            return {}
+        text = json.dumps(changed, sort_keys=True).encode("ascii")
+        return {"prompts": hashlib.blake2b(text, digest_size=4).hexdigest()}
 
 
 @cache
 def _load(prompts: Prompts, name: str) -> Prompt:
-    return prompt_of(prompts.messages(name))
+    return Prompt(prompts.messages(name))
 
 
 @cache
@@ -235,11 +203,9 @@ def _replacing(folder: Path | None) -> Mapping[str, Content]:
     return {path.stem: _read(path) for path in paths}
 
 
-@cache
-def _packaged_names() -> tuple[str, ...]:
-    folder = resources.files("lmms_eval_captions.judges.protocols") / "prompts"
-    names = (entry.name for entry in folder.iterdir())
-    return tuple(sorted(n.removesuffix(_ENDING) for n in names if n.endswith(_ENDING)))
+def _packaged_names() -> list[str]:
+    names = (entry.name for entry in _FOLDER.iterdir())
+    return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
 
 
 def _read(path: Path) -> Content:
@@ -255,21 +221,17 @@ def _read(path: Path) -> Content:
         if isinstance(prompt, str):
             _check_text(path, key, loaded[key])
         else:
-            _check_messages(path, loaded[key], prompt_of(prompt).slots)
-    return _whole(loaded)
-
-
-def _whole(content: Content) -> Content:
-    """A prompt's file without half characters, which YAML can spell as JSON does."""
-    made: Content = json.loads(whole_json(json.dumps(content, default=str)))
-    return made
+            _check_messages(path, loaded[key], Prompt(prompt).slots)
+    # Without lone surrogates, which YAML can spell as JSON does.
+    content: Content = json.loads(whole_json(json.dumps(loaded, default=str)))
+    return content
 
 
 def _check_text(path: Path, key: str, text: object) -> None:
     if not isinstance(text, str) or not text.strip():
         raise _refusal(path, f"a text under {key!r}", f"{text!r:.80}")
-    if slots_of(text):
-        raise _refusal(path, f"no slots under {key!r}", f"{sorted(slots_of(text))}")
+    if slots := sorted(set(_SLOT.findall(text))):
+        raise _refusal(path, f"no slots under {key!r}", f"{slots}")
 
 
 def _check_messages(path: Path, messages: object, slots: set[str]) -> None:
@@ -282,7 +244,7 @@ def _check_messages(path: Path, messages: object, slots: set[str]) -> None:
         if message["role"] not in _ROLES or not isinstance(message["content"], str):
             expected = f"a role among {', '.join(_ROLES)} and a text as content"
             raise _refusal(path, expected, f"{message!r:.80}")
-        used |= slots_of(message["content"])
+        used |= set(_SLOT.findall(message["content"]))
     if messages[-1]["role"] != "user":
         raise _refusal(path, "a last message of the role user", f"{messages[-1]['role']!r}")
     if used != slots:

@@ -219,11 +219,7 @@ async def judge_question(
 
 
 def silent_judgement(question: Question, run: int) -> AgreementJudgement:
-    """The judgement of a caption that says nothing: no question can be answered from it.
-
-    >>> silent_judgement(Question("color", "Is the ball red?", "yes"), 0).verdict
-    'unanswerable'
-    """
+    """Judge an empty caption: no question can be answered from it."""
     return AgreementJudgement(
         category=question.category,
         question=question.question,

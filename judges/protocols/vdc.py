@@ -82,11 +82,7 @@ async def judge_question(
 def silent_judgement(
     question: Question, run: int, *, matcher: Callable[[str, str], float] | None = None
 ) -> MatchJudgement:
-    """The judgement of a caption that says nothing: it matches no answer, "no" and 0.
-
-    >>> silent_judgement(Question("What colour is the ball?", "red"), 0).verdict
-    'no'
-    """
+    """Judge an empty caption: it matches no answer, "no" and 0."""
     return MatchJudgement(
         question=question.question,
         answer=question.answer,
@@ -144,11 +140,7 @@ async def judge_comparison(
 
 
 def silent_description(question: Comparison, run: int) -> WholeJudgement:
-    """The judgement of a caption that says nothing: "no" and 0.
-
-    >>> silent_description(Comparison("A red ball rolls."), 0).verdict
-    'no'
-    """
+    """Judge an empty caption: "no" and 0."""
     return WholeJudgement(reference=question.reference, run=run, verdict="no", score=0.0)
 
 

@@ -156,11 +156,7 @@ async def judge_question(
 
 
 def silent_judgement(question: Question, run: int) -> CorrectnessJudgement:
-    """The judgement of a caption that says nothing: "does not mention the correct answer at all".
-
-    >>> silent_judgement(Question("What colour?", "red", "video aesthetics", "color"), 0).verdict
-    'neutral'
-    """
+    """Judge an empty caption: it "does not mention the correct answer at all"."""
     return CorrectnessJudgement(
         question=question.question,
         answer=question.answer,

@@ -68,7 +68,7 @@ def test_vdc_caption_prompts_are_those_of_the_paper(aspect: str) -> None:
 @given(st.text(), st.text())
 def test_slots_are_filled_with_the_text_unchanged(caption: str, question: str) -> None:
     """Braces, quotes and the names of other slots in a caption change nothing."""
-    prompt = Prompt([("user", "a {{caption}} b {{question}} c")])
+    prompt = Prompt([{"role": "user", "content": "a {{caption}} b {{question}} c"}])
     for tricky in (caption, caption + "{{question}}", "{caption} %s \\1 {{caption}}"):
         assert prompt.render(caption=tricky, question=question) == [
             {"role": "user", "content": f"a {tricky} b {question} c"}
