@@ -5,7 +5,7 @@ usable data; everything else is handed a record. Their fields are the one table 
 reader, and the text that is read if a variable is not set.
 
 A record of settings is a dataclass whose fields are made by :func:`required` and :func:`optional`;
-:func:`read_record` reads one, :func:`variables_of` lists what it reads.
+:func:`variables_of` lists their variables.
 """
 # ruff: noqa: RUF009 - the calls make fields, as dataclasses.field does
 
@@ -15,11 +15,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, make_dataclass
 from difflib import get_close_matches
-from math import inf, nan
+from math import inf
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode
 from lmms_eval_captions.judges.endpoint.dialects import DIALECTS, OPENAI, api_of
@@ -76,15 +77,6 @@ def variables_of(record: type) -> dict[str, Variable]:
     return {each.name: each.metadata[_VARIABLE] for each in fields(record)}
 
 
-def read_record(record: type[T], environ: Mapping[str, str]) -> T:
-    """A record from the environment.
-
-    Raises:
-        SettingsError: If a variable holds something that cannot be used; the text names it.
-    """
-    return record(**{name: row.read(environ) for name, row in variables_of(record).items()})
-
-
 def path(text: str) -> Path:
     """A file or folder; ``~`` is the user's own."""
     return Path(text).expanduser()
@@ -99,19 +91,16 @@ def dollars_or_none(text: str) -> float | None:
     """US dollars above 0, with or without a dollar sign; ``None`` of "none"."""
     if text.lower() == "none":
         return None
-    parse = number("US dollars above 0, such as 20, or none", lambda value: 0 < value < inf)
+    parse = number("US dollars above 0, such as 20, or none")
     return parse(text.removeprefix("$"))
 
 
 def json_object(text: str) -> str:
     """Return the text of a JSON object."""
-    try:
-        is_object = isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        is_object = False
-    if not is_object:
-        raise ValueError('a JSON object such as {"reasoning_effort": "low"}')
-    return text
+    with suppress(ValueError, RecursionError):
+        if isinstance(json.loads(text), dict):
+            return text
+    raise ValueError('a JSON object such as {"reasoning_effort": "low"}')
 
 
 def whole_number(*, least: int) -> Callable[[str], int]:
@@ -125,17 +114,16 @@ def whole_number(*, least: int) -> Callable[[str], int]:
     return parse
 
 
-def number(expected: str, is_usable: Callable[[float], bool]) -> Callable[[str], float]:
-    """A reader of a number."""
+def number(
+    expected: str, is_usable: Callable[[float], bool] = lambda value: 0 < value < inf
+) -> Callable[[str], float]:
+    """A reader of a number, by default above 0."""
 
     def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = nan  # no comparison with that holds
-        if not is_usable(value):
-            raise ValueError(expected)
-        return value
+        with suppress(ValueError):
+            if is_usable(float(text)):
+                return float(text)
+        raise ValueError(expected)
 
     return parse
 
@@ -144,10 +132,9 @@ def choice_of(*choices: S) -> Callable[[str], S]:
     """A reader of a text that must be one of these."""
 
     def parse(text: str) -> S:
-        for choice in choices:
-            if choice == text:
-                return choice
-        raise ValueError(f"one of {', '.join(choices)}")
+        if text not in choices:
+            raise ValueError(f"one of {', '.join(choices)}")
+        return choices[choices.index(text)]
 
     return parse
 
@@ -164,10 +151,6 @@ KEY_VARIABLES: Final = tuple(
 URL_VARIABLES: Final = tuple(
     dict.fromkeys(name for dialect in DIALECTS.values() for name in dialect.url_variables)
 )
-JUDGE_MODES: Final[tuple[JudgeMode, ...]] = ("now", "batch")
-"""Modes of asking the judge, the default first."""
-STORE_BY: Final[tuple[StoreBy, ...]] = ("model", "endpoint")
-"""Owners of stored replies that serve, the default first."""
 _PREFIX: Final = "LMMS_CAPTIONS_"
 _ALIKE: Final = re.compile(r"LMMS?_?(?:EVAL_?)?CAPTIONS?_?(.*)", re.IGNORECASE)
 """The prefix as it may be misspelt, and what stands behind it."""
@@ -218,7 +201,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     concurrency: int = required("LMMS_CAPTIONS_JUDGE_CONCURRENCY", whole_number(least=1), "64")
     rate: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_RATE",
-        number("requests a second above 0, such as 100 or 0.5", lambda value: 0 < value < inf),
+        number("requests a second above 0, such as 100 or 0.5"),
     )
     """Most requests a second that a run sends the judge, all processes together; without, no limit
     of ours."""
@@ -237,7 +220,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     """Ask for JSON-schema output if a protocol's reply is an object."""
     timeout_s: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TIMEOUT",
-        number("seconds above 0, such as 300", lambda value: 0 < value < inf),
+        number("seconds above 0, such as 300"),
     )
     """Until a reply must be complete; without, the benchmark's own."""
     vcapsbench_asks: int | None = optional(
@@ -246,7 +229,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     """Requests of VCapsBench for each question; without, as its YAML file says."""
     frames: int | None = optional("LMMS_CAPTIONS_JUDGE_FRAMES", whole_number(least=1))
     """Frames of a clip that a judge is shown that sees the video; without, the benchmark's own."""
-    store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of(*STORE_BY), STORE_BY[0])
+    store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of("model", "endpoint"), "model")
     """Use stored replies of the judge's name, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")
     """Ask questions anew whose stored replies are all unreadable."""
@@ -256,14 +239,14 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         "0.01",
     )
     """Largest share of unscored questions that still gives a score."""
-    mode: JudgeMode = required("LMMS_CAPTIONS_JUDGE_MODE", choice_of(*JUDGE_MODES), JUDGE_MODES[0])
+    mode: JudgeMode = required("LMMS_CAPTIONS_JUDGE_MODE", choice_of("now", "batch"), "now")
     max_cost_usd: float | None = required("LMMS_CAPTIONS_MAX_COST", dollars_or_none, "20")
     """Most US dollars that a run may be billed for judging, all processes together; ``none`` for no
     limit."""
     prices: Path | None = optional("LMMS_CAPTIONS_PRICES", path)
     precision: float | None = optional(
         "LMMS_CAPTIONS_PRECISION",
-        number("points above 0, such as 0.5", lambda value: 0 < value < inf),
+        number("points above 0, such as 0.5"),
     )
     """Half the width of the headline's 95% interval, in printed points, for which questions are
     sampled; without, all are asked."""
@@ -332,7 +315,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         return self.endpoint.names if self.store_by == "endpoint" else None
 
     def require_judge_access(self) -> None:
-        """Raise where an endpoint would be called without a key, or cannot be called."""
+        """Raise if the endpoint would be called without a key, or cannot be called."""
         self.endpoint.require_access(
             "the judge at",
             "set it, point LMMS_CAPTIONS_JUDGE_URL at a server on this machine, or set "
@@ -340,7 +323,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         )
 
     def require_named_judge(self, default: str) -> None:
-        """Raise where a benchmark's own judge would be asked of a server on this machine.
+        """Raise if a benchmark's own judge would be asked of a server on this machine.
 
         Such a server holds the model that it was started with, and some answer to any name.
         """
@@ -399,9 +382,9 @@ def data_settings() -> DataSettings:
 
 
 def unknown_settings(record: type[_CommonSettings], environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that are set and probably mean one of this record's, to what is said of each.
+    """Variables that are set and probably mean one of this record's, to a message for each.
 
-    One that is like none of them all is told when the judge is needed: it moves no caption.
+    A variable that is like no other is reported with the judge's: it affects no caption.
     """
     own, known = ({row.name for row in variables_of(kind).values()} for kind in (record, Settings))
     endings = {name.removeprefix(_PREFIX): name for name in known if name.startswith(_PREFIX)}
@@ -432,4 +415,5 @@ def _read(record: type[R], environ: Mapping[str, str] | None) -> R:
     env = os.environ if environ is None else environ
     for words in unknown_settings(record, env).values():
         raise SettingsError(words)
-    return read_record(record, env)
+    values: dict[str, Any] = {name: row.read(env) for name, row in variables_of(record).items()}
+    return record(**values)
