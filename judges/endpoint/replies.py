@@ -73,8 +73,6 @@ PICTURE_TOKENS: Final = 1_500
 
 def count_of(value: object) -> int | None:
     """Return a count of tokens; ``None`` if it is no whole number of tokens."""
-    if type(value) is int and 0 <= value <= MOST_TOKENS:
-        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # What is not a number is not between these.
@@ -84,15 +82,13 @@ def count_of(value: object) -> int | None:
 def tokens_in(usage: object) -> tuple[int | None, int | None, int]:
     """Return input and output tokens of a reply's ``usage``, and input tokens out of a cache.
 
+    Source: OpenAI's "Prompt caching", which vLLM and most servers follow; DeepSeek's "Context
+    caching".
+
     >>> tokens_in({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 64}})
     (90, None, 64)
     >>> tokens_in({"prompt_tokens": 90, "prompt_cache_hit_tokens": 64})
     (90, None, 64)
-    >>> tokens_in({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": "64"}})
-    (90, None, 0)
-
-    Source: OpenAI's "Prompt caching", which vLLM and most servers follow, and DeepSeek's "Context
-    caching", which has a name of its own.
     """
     if not isinstance(usage, dict):
         return None, None, 0
@@ -100,16 +96,16 @@ def tokens_in(usage: object) -> tuple[int | None, int | None, int]:
     details, n_cached = usage.get("prompt_tokens_details"), None
     if isinstance(details, dict):
         n_cached = count_of(details.get("cached_tokens"))
-    if n_cached is None and "prompt_cache_hit_tokens" in usage:
-        n_cached = count_of(usage["prompt_cache_hit_tokens"])
+    if n_cached is None:
+        n_cached = count_of(usage.get("prompt_cache_hit_tokens"))
     return n_input, count_of(usage.get("completion_tokens")), min(n_input or 0, n_cached or 0)
 
 
 def counted(reply: Reply, request: Request, attempt: int) -> Reply:
-    """A reply with an estimate of its tokens where the endpoint's count is odd, or too small.
+    """Return a reply with an estimate of its tokens if the endpoint's count is odd or too small.
 
-    What is sent beside the request's own parameters, or left out of them, counts as asked. Of an
-    input that is estimated nothing is taken to be from a cache: it could only make it too cheap.
+    The request counts as it was asked, whatever was added or left out. No part of an estimated
+    input counts as cached: that could only make it too cheap.
     """
     n_asked = len(request.body(attempt))
     most = _MOST_CHARS_PER_TOKEN
@@ -149,15 +145,11 @@ _DIGIT: Final = re.compile("[0-9]")
 
 
 def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None:
-    """The tokens of a chat completion that write the numbers of its text.
+    """Return the tokens that write the numbers of a completion's text, in their order.
 
     The tokens' digits are laid over the text's, from the end: digits are single bytes whatever the
     tokenizer, while other characters may be split, escaped, or left out of the text (special
-    tokens, reasoning).
-
-    Returns:
-        In the order of the text, or ``None`` if tokens and text do not fit, or where no
-        alternatives came.
+    tokens, reasoning). ``None`` if they do not fit, or came without alternatives.
 
     >>> top = [{"token": "85", "logprob": -0.1}, {"token": "90", "logprob": -2.4}]
     >>> content = [{"token": "85", "logprob": -0.1, "top_logprobs": top}]
@@ -257,7 +249,7 @@ def decode(text: str) -> object:
     except ValueError as error:
         if type(error) is not ValueError:
             raise
-        return json.loads(text, parse_int=_whole)
+        return json.loads(text, parse_int=lambda n: int(n) if len(n) < 400 else float(n))
 
 
 def has_reasoning(choice: Mapping[str, object]) -> bool:
@@ -268,18 +260,18 @@ def has_reasoning(choice: Mapping[str, object]) -> bool:
 
 
 def model_in(payload: Mapping[str, object]) -> str | None:
-    """The model that a completion says it is of, ``None`` if it says none."""
+    """Return the model that a completion names, or ``None``."""
     name = payload.get("model")
-    # Where the key stood in it, it is not the name that was sent.
+    # With the key taken out it is not the name that was sent.
     if not isinstance(name, str) or "[key]" in name:
         return None
     return name.strip()[:_MOST_NAME] or None
 
 
 def error_in(payload: object) -> object:
-    """The error that stands in the place of a reply, as some gateways send it; else ``None``.
+    """Return the error in place of a reply, as some gateways send it, or ``None``.
 
-    Beside a text it is none, unless the text is said to have ended with it.
+    Next to a text it is none, unless the text is said to have ended with it.
     """
     if not isinstance(payload, dict):
         return None
@@ -297,7 +289,7 @@ def error_in(payload: object) -> object:
 
 
 def status_of(error: object) -> int | None:
-    """The HTTP status that an error's code or type goes with, ``None`` if it has neither.
+    """Return the HTTP status of an error's code or type, ``None`` if it has neither.
 
     >>> status_of({"code": "429"}), status_of({"type": "server_error"}), status_of("busy")
     (429, 500, None)
@@ -314,21 +306,14 @@ def status_of(error: object) -> int | None:
 
 
 def text_of(content: object) -> str:
-    """Text of a message: as it is, or in parts, of which those that hold text count."""
+    """Text of a message: as it is, or of those of its parts that hold text."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else [content]
-    return "".join(
-        part if isinstance(part, str) else part["text"]
-        for part in parts
-        if isinstance(part, str)
-        or (
-            isinstance(part, dict)
-            and isinstance(part.get("text"), str)
-            and part.get("type") in _TEXT_TYPES
-        )
-    )
-
-
-def _whole(digits: str) -> int | float:
-    return int(digits) if len(digits) < 400 else float(digits)
+    texts: list[str] = []
+    for part in content if isinstance(content, list) else [content]:
+        text = part
+        if isinstance(part, dict) and part.get("type") in _TEXT_TYPES:
+            text = part.get("text")
+        if isinstance(text, str):
+            texts.append(text)
+    return "".join(texts)

@@ -62,8 +62,7 @@ class Request:
     added_params: Mapping[str, object] | None = None
     """Parameters that are sent in addition; not in the key."""
     shrink: Callable[[int], Sequence[Message] | None] | None = field(default=None, compare=False)
-    """Messages with smaller pictures, for endpoints that refuse large requests: the smaller the
-    larger the number, from 1; ``None`` if they cannot be smaller."""
+    """Messages with pictures halved so many times, ``None`` if they cannot be smaller."""
     instead: Sequence[Message] | None = None
     """Messages that are sent in place of ``messages``; not in the key."""
     about: bytes | None = field(default=None, compare=False)
@@ -71,7 +70,6 @@ class Request:
     until_s: float | None = field(default=None, compare=False)
     """Time (:func:`time.monotonic`) from which it is not sent any more; not in the key."""
     _bodies: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Encoded body of the latest attempt."""
 
     def parameters(self, attempt: int) -> dict[str, object]:
         """Return the parameters including the seed."""
@@ -109,18 +107,12 @@ class Request:
 
     def sent_as(
         self,
-        *,
-        left_out: tuple[str, ...] | None = None,
+        left_out: tuple[str, ...] = (),
         added_params: Mapping[str, object] | None = None,
         instead: Sequence[Message] | None = None,
     ) -> Request:
         """Return the same request, under the same key, with another form on the wire."""
-        request = replace(
-            self,
-            left_out=self.left_out if left_out is None else left_out,
-            added_params=self.added_params if added_params is None else added_params,
-            instead=self.instead if instead is None else instead,
-        )
+        request = replace(self, left_out=left_out, added_params=added_params, instead=instead)
         request._bodies.update(self._bodies)
         return request
 
@@ -225,7 +217,7 @@ class Client(Protocol):
         """Return the reply to a request.
 
         Raises:
-            JudgeUnavailableError: For what can pass: 429, 5xx, time-out, dropped connection.
+            JudgeUnavailableError: After a failure that can pass: 429, 5xx, time-out.
             JudgeRequestError: If this request is refused.
             JudgeStoppedError: If all are (401, 404, 403).
         """
@@ -307,12 +299,10 @@ class Asked(Generic[T]):
     reply: str
     """The judge's raw text, the last one if it was asked again; empty if none came."""
     reason: str | None
-    """Why there is no value."""
     cached: bool
     """Every reply came from the store."""
     usage: Usage
     failure: Failure | None = None
-    """Kind of failure; ``None`` if there is a value."""
 
     def outcome(self, *earlier: Asked[Any]) -> Outcome:
         """Return the outcome of this request and of the steps before it."""

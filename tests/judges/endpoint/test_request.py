@@ -58,11 +58,12 @@ def test_a_body_and_its_key_are_those_of_the_version_before(
 
 def test_what_is_left_out_or_sent_beside_changes_the_wire_and_not_the_key() -> None:
     """On the wire to the byte as before; the key is that of the asking."""
-    plain = REQUEST.sent_as(left_out=("logprobs", "max_tokens", "seed"))
+    left_out = ("logprobs", "max_tokens", "seed")
+    plain = REQUEST.sent_as(left_out)
     wire = START + b'"temperature":0.0,"top_p":0.9,"max_completion_tokens":8}'
     assert OPENAI.encode(plain, 0) == wire
     missing = {name: value for name, value in NEUTRAL.items() if name not in REQUEST.params}
-    beside = plain.sent_as(added_params=missing)
+    beside = REQUEST.sent_as(left_out, missing)
     assert OPENAI.encode(beside, 0) == (
         wire[:-1] + b',"top_k":-1,"min_p":0,"repetition_penalty":1,"repeat_penalty":1}'
     )
