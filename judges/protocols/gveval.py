@@ -3,8 +3,7 @@
 From reference captions, from frames of the video, or both, along four dimensions (ACCR).
 
 Source: G-VEval, section 3 and appendix B; released code ztangaj/gveval@fee3fd7.
-Parity: as in that code the listed alternatives that are scores are scaled to 1, whatever they sum
-to; how numbers of several tokens are put together is said at :func:`number_distribution`.
+Parity: listed alternatives that are scores are scaled to 1, whatever they sum to.
 Deviation: that code takes the token after the first marker and its five likeliest alternatives, and
 drops a caption whose reply it cannot read three times; it sends prompts without a picture as a
 system message, which some chat templates refuse.
@@ -45,19 +44,19 @@ def number_distribution(
     """Distribution over the complete numbers that could stand where a reply has its number.
 
     A number may be one token or several ("85", "8" + "5", "$8" + "5."); the token after it says how
-    likely it is that it goes on. At each token, what leads to no number of the scale is left out,
-    and what is listed of the rest is scaled to 1: listed alternatives stand for the unlisted ones.
-    Then the probabilities of consecutive tokens are multiplied.
+    likely it is to go on. At each token, alternatives that lead to no number of the scale are left
+    out, and the other listed ones are scaled to 1. Then the probabilities of consecutive tokens are
+    multiplied.
 
-    For a token that the judge did not choose, the probabilities of what would have followed are
-    unknown. A number that nothing can follow within the scale is complete, and so is any where the
-    reply has a token of several digits, or lists one: that tokenizer does not split such numbers.
-    Otherwise what followed is taken to be as likely as after the chosen token, except after the
-    beginning of ``highest``: after "1" in place of "8", "15" and "100" are equally possible. There
-    only the share counts that ended, as the chosen number did.
+    After a token that the judge did not choose, the next probabilities are unknown. A number that
+    nothing can follow within the scale is complete, and so is any if the reply has or lists a token
+    of several digits: that tokenizer does not split such numbers. Otherwise what follows is as
+    likely as after the chosen token, except after the beginning of ``highest``: after "1" in place
+    of "8", "15" and "100" are equally possible. There only the share counts that ended, as the
+    chosen number did.
 
     Args:
-        tokens: The reply's number tokens, all of them.
+        tokens: All number tokens of the reply.
         number: The digits that the judge wrote.
         start: Their position in the reply's text.
         lowest: Lowest number of the scale, >= 0.
@@ -68,11 +67,9 @@ def number_distribution(
 
     Source:
         G-VEval, section 3.4, equations 1-3; ztangaj/gveval@fee3fd7:evaluation/gveval/scorer.py.
-        Parity: of a number in one token this is what that code does, the listed
-        numbers of the scale scaled to 1. Equation 1 needs probabilities that sum to 1, and of the
-        ways to fill in what is not listed, scaling has no bias. GPT-4o writes every number up to
-        100 as one token. Deviation: that code knows no numbers of several tokens, no number whose
-        token holds a space or a marker as well, and five alternatives in place of ten.
+        Parity: for a number in one token, as GPT-4o writes every number up to 100. Deviation: that
+        code knows no numbers of several tokens, no number whose token also holds a space or a
+        marker, and five alternatives in place of ten.
 
     >>> tokens = [
     ...     NumberToken(0, "8", {"8": -0.223144, "9": -1.609438}),
@@ -85,7 +82,8 @@ def number_distribution(
     if path is None:
         return None
     in_one = len(path) == 1 or path[1].start >= start + len(number)
-    whole = in_one and any(map(_has_several_digits, tokens))
+    names = (name for token in tokens for name in (token.text, *token.alternatives))
+    whole = in_one and any(map(_SEVERAL_DIGITS.search, names))
     rest: Mapping[str, float] = _ENDED
     for index in reversed(range(len(path))):
         prefix = number[: max(0, path[index].start - start)]
@@ -111,10 +109,6 @@ def _path(tokens: Sequence[NumberToken], number: str, start: int) -> list[Number
     if path[-1].start + len(path[-1].text) == end:
         path += [token for token in tokens if token.start == end][:1]
     return path
-
-
-def _has_several_digits(token: NumberToken) -> bool:
-    return any(_SEVERAL_DIGITS.search(name) for name in (token.text, *token.alternatives))
 
 
 def _step(
@@ -162,19 +156,14 @@ def _on_scale(
     shares: Mapping[str, float], prefix: str, *, lowest: int, highest: int
 ) -> dict[str, float]:
     """Keep what makes a number of the scale after the digits before it, scaled to 1."""
-    valid = {
-        suffix: share
-        for suffix, share in shares.items()
-        if share > 0.0 and _is_on_scale(prefix + suffix, lowest=lowest, highest=highest)
-    }
+    valid: dict[str, float] = {}
+    for suffix, share in shares.items():
+        text = prefix + suffix
+        is_number = 0 < len(text) <= len(str(highest)) and (text == "0" or text[0] != "0")
+        if share > 0.0 and is_number and lowest <= int(text) <= highest:
+            valid[suffix] = share
     total = sum(valid.values())
     return {suffix: share / total for suffix, share in valid.items()}
-
-
-def _is_on_scale(text: str, *, lowest: int, highest: int) -> bool:
-    if not 0 < len(text) <= len(str(highest)) or (text.startswith("0") and text != "0"):
-        return False
-    return lowest <= int(text) <= highest
 
 
 ACCR: Final = ("accuracy", "completeness", "conciseness", "relevance")
@@ -246,14 +235,6 @@ class Written:
     """Position in the reply's text, ``None`` if that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    dimension: str
-    value: float | Unclear
-    text: str
-    start: int
-
-
 def read_scores(
     reply: Reply, dimensions: Sequence[str], *, lowest: int, highest: int
 ) -> dict[str, Written] | None:
@@ -281,19 +262,20 @@ def read_scores(
     )
     scores: dict[str, Written] = {}
     for dimension in dimensions:
-        own = [statement for statement in statements if statement.dimension == dimension]
-        if reading.the_one([statement.value for statement in own]) is None:
+        own = [(value, number) for name, value, number in statements if name == dimension]
+        if reading.the_one([value for value, _ in own]) is None:
             return None
         # Parity: the released code takes the first.
-        start = None if offset is None else own[0].start + offset
-        scores[dimension] = Written(own[0].text, start)
+        first = own[0][1]
+        scores[dimension] = Written(first[0], None if offset is None else first.start() + offset)
     return scores
 
 
 def _statements(
     text: str, dimensions: Sequence[str], scale: tuple[int, int], *, cut: bool
-) -> list[_Statement]:
-    statements: list[_Statement] = []
+) -> list[tuple[str, float | Unclear, re.Match[str]]]:
+    """Dimension, value and number of everything that is said to be a dimension's score."""
+    statements: list[tuple[str, float | Unclear, re.Match[str]]] = []
     for number in _candidates(text):
         start, end = number.span()
         line_start = "\n" if start <= _REACH else ""
@@ -318,7 +300,7 @@ def _statements(
             and _is_clear(text, number, end + length if is_marked else None, scale, cut=cut)
         )
         said: float | Unclear = float(number[0]) if is_clear else UNCLEAR
-        statements += [_Statement(str(name), said, number[0], start) for name in about]
+        statements += [(str(name), said, number) for name in about]
     return statements
 
 
@@ -464,10 +446,10 @@ class GVeval:
         """Score one caption.
 
         Args:
-            ask: How to reach the judge.
+            ask: Puts a request to the judge.
             caption: Candidate caption, sent unchanged.
             references: Reference captions, >= 1; not used by ``ref_free``.
-            picture: Makes what the judge sees, in a thread of its own; not used by ``ref_only``.
+            picture: Makes the picture that the judge is shown, in a thread; not for ``ref_only``.
             config: The benchmark's judge.
             run: Judge run, sent as the seed, >= 0.
 

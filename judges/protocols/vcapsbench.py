@@ -189,7 +189,7 @@ async def judge_question(
     """All requests for one question of one caption, sent together, and their consensus.
 
     Args:
-        ask: How to reach the judge.
+        ask: Puts a request to the judge.
         question: Question and gold answer.
         caption: Candidate caption, sent unchanged.
         config: The benchmark's judge.

@@ -47,7 +47,7 @@ async def judge_question(
     """Both steps for one question of one caption.
 
     Args:
-        ask: How to reach the judge.
+        ask: Puts a request to the judge.
         question: Question and gold answer.
         caption: Candidate caption, sent unchanged.
         config: The benchmark's judge.
@@ -129,7 +129,7 @@ async def judge_comparison(
         messages,
         config=config,
         seed=run,
-        stand_in=partial(_lexical_grade, question.reference, caption),
+        stand_in=partial(_lexical_match, question.reference, caption),
         schema=_SCHEMA,
     )
     asked = await ask(request, read_match)
@@ -142,8 +142,3 @@ async def judge_comparison(
 def silent_description(question: Comparison, run: int) -> WholeJudgement:
     """Judge an empty caption: "no" and 0."""
     return WholeJudgement(reference=question.reference, run=run, verdict="no", score=0.0)
-
-
-def _lexical_grade(reference: str, caption: str) -> str:
-    share = recall(reference, caption)
-    return str({"pred": "yes" if share >= 0.5 else "no", "score": round(5 * share)})
