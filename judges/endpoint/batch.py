@@ -19,7 +19,8 @@ from collections.abc import Coroutine, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final, cast
 
 from loguru import logger
 
@@ -170,6 +171,7 @@ BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
 BATCH_ATTEMPTS: Final = 3
 _ENDED: Final = {"completed", "failed", "expired", "cancelled"}
 _WORDS: Final = 40
+_MOST_IN_MEMORY_BYTES: Final = 16 * 2**20
 _TOO_MUCH: Final = {"token_limit_exceeded", "rate_limit_exceeded", "request_limit_exceeded"}
 
 
@@ -410,14 +412,13 @@ class BatchClient:
 
     async def _answer(self, sent: SentBatch, state: State) -> None:
         """Answer the requests of a batch that ended, those that wait."""
-        files = [state.get(name) for name in ("output_file_id", "error_file_id")]
         with ExitStack() as opened:
-            contents = [
-                opened.enter_context(await self._api.content(file))
-                for file in files
-                if isinstance(file, str) and file
-            ]
-            outcomes = read_results(contents, self._api.source)
+            files: list[IO[bytes]] = []
+            for file_id in (state.get("output_file_id"), state.get("error_file_id")):
+                if isinstance(file_id, str) and file_id:
+                    files.append(opened.enter_context(SpooledTemporaryFile(_MOST_IN_MEMORY_BYTES)))
+                    await self._api.download(file_id, files[-1])
+            outcomes = read_results(files, self._api.source)
         asked = list(sent.ids)
         failed = [i for i in asked if not isinstance(outcomes.get(i), Reply)]
         # First, so that what is asked again right away goes into another batch.

@@ -6,10 +6,9 @@ import codecs
 import json
 import logging
 import ssl
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final, TypeVar
+from typing import IO, Any, Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from lmms_eval_captions.judges.endpoint.client import CONNECT_TIMEOUT_S, MOST_BYTES, no_reply
@@ -117,16 +116,12 @@ def _outcome(record: Mapping[str, dict[str, Any]], source: Source) -> Outcome | 
     return JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})")) if is_flagged else error
 
 
-T = TypeVar("T")
-
 NAME_FIELD: Final = "lmms_eval_captions"
 """Metadata field of a batch that holds our name for it."""
 _NO_KEY: Final = "none"
 _TIMEOUT_S: Final = 900.0
 _N_RETRIES: Final = 5
-_PAGE: Final = 100
-_MOST_PAGES: Final = 50
-_MOST_IN_MEMORY_BYTES: Final = 16 * 2**20
+_MOST_LISTED: Final = 5000
 _MOST_FILE_BYTES: Final = 4 * 2**30
 
 State = Mapping[str, object]
@@ -168,9 +163,10 @@ class BatchApi:
 
     async def upload(self, content: bytes, name: str) -> str:
         """Upload the requests of a batch, one JSON object per line; returns the file's id."""
-        file = (name, content, "application/jsonl")
         try:
-            return str((await self._call(self._client.files.create(file=file, purpose="batch"))).id)
+            with self._classified():
+                file = (name, content, "application/jsonl")
+                return str((await self._client.files.create(file=file, purpose="batch")).id)
         except JudgeStoppedError as error:
             raise JudgeStoppedError(
                 f"{error}. The judge was to be asked through its Batch API "
@@ -182,14 +178,13 @@ class BatchApi:
         once = self._client.with_options(max_retries=0)
         for attempt in range(_N_RETRIES + 1):
             try:
-                batch = await self._call(
-                    once.batches.create(
+                with self._classified():
+                    batch = await once.batches.create(
                         input_file_id=file_id,
                         endpoint="/v1/chat/completions",
                         completion_window="24h",
                         metadata={NAME_FIELD: name},
                     )
-                )
                 return str(batch.id)
             except JudgeUnavailableError:
                 # The answer may be lost and the batch exist: a second one costs twice.
@@ -201,55 +196,40 @@ class BatchApi:
         raise AssertionError
 
     async def find(self, name: str) -> str | None:
-        """Return the id of the batch with our name, ``None`` if there is none."""
+        """Return the id of the latest batch with our name, ``None`` if there is none."""
         n_seen = 0
         with self._classified():
-            async for batch in self._client.batches.list(limit=_PAGE):
+            async for batch in self._client.batches.list(limit=100):
                 if (batch.metadata or {}).get(NAME_FIELD) == name:
                     return str(batch.id)
                 n_seen += 1
-                if n_seen >= _PAGE * _MOST_PAGES:
+                if n_seen >= _MOST_LISTED:
                     break
         return None
 
     async def state(self, batch_id: str) -> State:
         """Return a batch as it is now."""
-        batch = await self._call(self._client.batches.retrieve(batch_id))
+        with self._classified():
+            batch = await self._client.batches.retrieve(batch_id)
         if not hasattr(batch, "to_dict"):
             raise JudgeUnavailableError(
                 f"expected a batch from {self.source.shown}, got {batch!r:.80}"
             )
-        state: State = batch.to_dict(warnings=False)
-        return state
+        return dict(batch.to_dict(warnings=False))
 
-    async def content(self, file_id: str) -> IO[bytes]:
-        """Return a file of 4 GB at most, on disk if it is large; to be closed by the caller."""
-        file = SpooledTemporaryFile(_MOST_IN_MEMORY_BYTES)  # noqa: SIM115 - the caller's
-        n_bytes = 0
-        try:
-            with self._classified():
-                streaming = self._client.files.with_streaming_response
-                async with streaming.content(file_id) as response:
-                    async for piece in response.iter_bytes():
-                        n_bytes += len(piece)
-                        if n_bytes > _MOST_FILE_BYTES:
-                            raise JudgeStoppedError(  # noqa: TRY301
-                                f"file {file_id} has more than 4 GB"
-                            )
-                        file.write(piece)
-            file.seek(0)
-        except BaseException:
-            file.close()
-            raise
-        return file
+    async def download(self, file_id: str, to: IO[bytes]) -> None:
+        """Write a file of 4 GB at most into another one, and go to its start."""
+        with self._classified():
+            async with self._client.files.with_streaming_response.content(file_id) as response:
+                async for piece in response.iter_bytes():
+                    to.write(piece)
+                    if to.tell() > _MOST_FILE_BYTES:
+                        raise JudgeStoppedError(f"file {file_id} has more than 4 GB")
+        to.seek(0)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._client.close()
-
-    async def _call(self, call: Awaitable[T]) -> T:
-        with self._classified():
-            return await call
 
     @contextmanager
     def _classified(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -288,7 +289,8 @@ def test_a_large_file_of_a_batch_is_read_line_by_line() -> None:
     n_bytes = sum(map(len, content))
 
     async def use(api: BatchApi) -> object:
-        with await api.content("file-1") as file:
+        with TemporaryFile() as file:
+            await api.download("file-1", file)
             assert file.seek(0, 2) == n_bytes
             file.seek(0)
             return read_results([file], Source("http://host/v1"))
