@@ -31,7 +31,7 @@ from lmms_eval_captions.judges.endpoint.endpoint import (
     StoreBy,
     parse_key,
 )
-from lmms_eval_captions.judges.endpoint.urls import Key, parse_urls, redact_url
+from lmms_eval_captions.judges.endpoint.urls import Key, is_loopback, parse_urls, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.files import whole
 
@@ -327,8 +327,8 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
 
         Such a server holds the model that it was started with, and some answer to any name.
         """
-        here = None if self.judge else self.endpoint.local_url
-        if here is not None:
+        here = next(filter(is_loopback, self.endpoint.urls), None)
+        if here is not None and not self.judge:
             raise SettingsError(
                 f"the judge at {redact_url(here)} is on this machine and LMMS_CAPTIONS_JUDGE is "
                 f"not set: the benchmark's own judge, {default}, is never assumed there. Set "

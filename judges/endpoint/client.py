@@ -65,24 +65,22 @@ class Replicas:
     def __init__(self, names: Sequence[str]) -> None:
         self.in_flight = [0] * len(names)
         self._keys = [blake2b(name.encode(), digest_size=16).digest() for name in names]
-        self._down_until_s = [0.0] * len(names)
-        self._order = lru_cache(maxsize=_MOST_KNOWN)(self._find_order)
+        self.down_until_s = [0.0] * len(names)
+        """Until when each is sent nothing, as long as others are up."""
+        self.order = lru_cache(maxsize=_MOST_KNOWN)(self._order)
+        """Indices of all replicas in a caption's own order, by the caption's digest."""
 
     def __len__(self) -> int:
         return len(self.in_flight)
 
-    def order(self, about: bytes) -> tuple[int, ...]:
-        """Indices of all replicas in a caption's own order."""
-        return self._order(about)
-
-    def _find_order(self, about: bytes) -> tuple[int, ...]:
+    def _order(self, about: bytes) -> tuple[int, ...]:
         keys = [blake2b(about, key=key, digest_size=16).digest() for key in self._keys]
         return tuple(sorted(range(len(self)), key=keys.__getitem__))
 
     def choose(self, about: bytes | None, now_s: float) -> int:
         """Index of the replica for one more request, one that is up if there is one."""
         everyone = range(len(self))
-        up = [i for i in everyone if self._down_until_s[i] <= now_s] or everyone
+        up = [i for i in everyone if self.down_until_s[i] <= now_s] or everyone
         if about is not None:
             mean = (sum(self.in_flight[i] for i in up) + 1) / len(up)
             most = max(ceil(mean), floor(_BALANCE * mean))
@@ -90,18 +88,6 @@ class Replicas:
                 if index in up and self.in_flight[index] < most:
                     return index
         return min(up, key=self.in_flight.__getitem__)
-
-    def failed(self, index: int, until_s: float) -> None:
-        """Send a replica nothing for a while, as long as others are up."""
-        self._down_until_s[index] = until_s
-
-    def is_down(self, index: int, now_s: float) -> bool:
-        """Return whether a replica failed a while ago."""
-        return self._down_until_s[index] > now_s
-
-    def answered(self, index: int) -> None:
-        """Take a replica to be up."""
-        self._down_until_s[index] = 0.0
 
 
 @dataclass(slots=True)
@@ -160,13 +146,13 @@ class ChatClient:
         finally:
             loads.in_flight[replica.index] -= 1
         if status == 200:
-            loads.answered(replica.index)
+            loads.down_until_s[replica.index] = 0.0
             replica.limits.hear_answer(headers, number, time.monotonic())
             reply = self._dialect.read_reply(raw, replica.source)
             return counted(reply, request, attempt)
         if status >= 500:
             # A replica that fails at once is the least busy: it must not draw every request.
-            loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
+            loads.down_until_s[replica.index] = time.monotonic() + _DOWN_FOR_S
         error = failure(status, raw, replica.source, headers=headers)
         if isinstance(error, JudgeUnavailableError) and error.rate_limited:
             error.told_limit = replica.limits.hear_refusal(
@@ -184,7 +170,7 @@ class ChatClient:
         return min(
             replicas,
             key=lambda replica: (
-                loads.is_down(replica.index, now_s),
+                loads.down_until_s[replica.index] > now_s,
                 max(0.0, replica.limits.wait_s(now_s)),
                 loads.in_flight[replica.index],
             ),
@@ -203,7 +189,7 @@ class ChatClient:
             ) as response:
                 return response.status, response.headers, await _read(response)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-            self._loads.failed(replica.index, time.monotonic() + _DOWN_FOR_S)
+            self._loads.down_until_s[replica.index] = time.monotonic() + _DOWN_FOR_S
             raise no_reply(error, replica.source, timeout_s=timeout_s) from error
 
     async def close(self) -> None:

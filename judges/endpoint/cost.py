@@ -179,19 +179,14 @@ def load_prices(override: Path | None = None) -> Prices:
         raise SettingsError(
             f"{where} cannot be read ({error}); give the path of a YAML or JSON file of prices"
         ) from error
-    unknown = sorted(set(values) - {"as_of", "batch_factor", "models"})
-    if unknown:
+    if unknown := sorted(set(values) - {"as_of", "batch_factor", "models"}):
         raise SettingsError(f"{where}: {_SHAPE}, got {unknown!r:.120}")
     if "models" in values:
         as_of = f"{as_of} and {override.name}"
     models = _mapping(values.get("models", {}), f"{where}: models")
-    return Prices(
-        as_of=str(values.get("as_of", as_of)),
-        batch_factor=_number(values.get("batch_factor", _BATCH_FACTOR), f"{where}: batch_factor"),
-        own={
-            model: _own_price(model, entry, f"{where}: {model}") for model, entry in models.items()
-        },
-    )
+    own = {model: _own_price(model, entry, f"{where}: {model}") for model, entry in models.items()}
+    factor = _number(values.get("batch_factor", _BATCH_FACTOR), f"{where}: batch_factor")
+    return Prices(str(values.get("as_of", as_of)), factor, own)
 
 
 def prices_file(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -248,16 +243,6 @@ class Purse:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.budgets: list[Budget] = []
-
-    @property
-    def taken_usd(self) -> float:
-        """Billed or set aside by all; to be read under the lock."""
-        return sum(budget.spent_usd + budget.reserved_usd for budget in self.budgets)
-
-    @property
-    def has_in_flight(self) -> bool:
-        """Return whether a budget has something set aside; to be read under the lock."""
-        return any(budget.in_flight for budget in self.budgets)
 
 
 class Budget:
@@ -336,7 +321,9 @@ class Budget:
     def _set_aside(self, cost_usd: float, least_usd: float) -> float | None:
         """Set a cost aside if it is within the limit, or the least if nothing else is in flight."""
         with self._purse.lock:
-            taken_usd, has_others = self._purse.taken_usd, self._purse.has_in_flight
+            budgets = self._purse.budgets
+            taken_usd = sum(budget.spent_usd + budget.reserved_usd for budget in budgets)
+            has_others = any(budget.in_flight for budget in budgets)
             for usd in (cost_usd,) if has_others else (cost_usd, least_usd):
                 if taken_usd + usd <= self._limit_usd:
                     self.in_flight[asyncio.current_task()] = usd

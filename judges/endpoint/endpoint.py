@@ -67,11 +67,6 @@ class Endpoint:
         """Names of its addresses, as in stored replies."""
         return endpoint_names(self.urls)
 
-    @property
-    def local_url(self) -> str | None:
-        """First URL that names this machine."""
-        return next(filter(is_loopback, self.urls), None)
-
     def require_access(self, who: str, advice: str) -> None:
         """Raise if the endpoint would be called without a key, or cannot be called."""
         for url in self.urls:
@@ -220,7 +215,6 @@ class BatchPace:
     most_poll_s: float = 300.0
     patience_s: float = 6 * 3600.0
     """Time to wait for a provider that does not answer."""
-    backoff_s: float = 1.0
     most_wait_s: float = 48 * 3600.0
     """Age at which a batch is not waited for any more; they end within 24 hours."""
     max_requests: int = 50_000

@@ -185,11 +185,6 @@ class Meter:
         since_s = self._busy_since_s
         return self._busy_s + (0.0 if since_s is None else time.monotonic() - since_s)
 
-    @property
-    def n_cached(self) -> int:
-        """Requests answered by the store, or by an identical request in flight."""
-        return self.from_store.total() + self.n_shared
-
     def count_call(self, model: str, reply: Reply) -> None:
         """Count an answered request."""
         self.n_calls += 1
@@ -367,6 +362,7 @@ def parts_of(meter: Meter, timing: Sequence[str], note: str = "") -> list[str]:
     usd, n_429 = sum(costs), meter.retried["HTTP 429"]
     n_in, n_out = (sum(total[i] for total in meter.tokens.values()) for i in (0, 1))
     n_retried, n_cached = meter.retried.total(), sum(meter.cached_tokens.values())
+    n_stored = meter.from_store.total() + meter.n_shared
     limited = f" ({n_429:,} x 429)" if n_429 else ""
     return [
         # Not rounded: 100% is all of it.
@@ -377,7 +373,7 @@ def parts_of(meter: Meter, timing: Sequence[str], note: str = "") -> list[str]:
         *([f"{meter.n_unscored:,} unscored"] if meter.n_unscored else []),
         *timing,
         *([f"{meter.n_calls:,} calls"] if meter.n_calls else []),
-        *([f"{meter.n_cached:,} from the store"] if meter.n_cached else []),
+        *([f"{n_stored:,} from the store"] if n_stored else []),
         *([f"{n_retried:,} retried{limited}"] if n_retried else []),
         *([f"tokens {n_in:,}+{n_out:,}"] if n_in or n_out else []),
         *([f"{n_cached / n_in:.0%} of the prompts cached"] if n_cached and n_in else []),

@@ -85,48 +85,38 @@ class JudgeConfig:
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
         prompts = Prompts(settings.prompts)
         prompts.check()
-        named: dict[str, str] = {}
-        asks, frames, temperature = own.asks, own.frames, own.temperature
-        if own.asks is not None:
-            asks = settings.vcapsbench_asks or own.asks
-            named["asks"] = str(asks)
-        if own.frames is not None:
-            frames = settings.frames or own.frames
-            named["frames"] = str(frames)
-        if settings.temperature is not None and settings.temperature != own.temperature:
-            temperature = settings.temperature
-            named["temperature"] = f"{temperature:g}"
-        if settings.max_tokens is not None and settings.max_tokens != own.max_tokens:
-            named["max_tokens"] = str(settings.max_tokens)
         extra_body = json.loads(settings.extra_body or "{}")
         if reserved := sorted(set(extra_body) & _RESERVED):
             raise SettingsError(
                 f"LMMS_CAPTIONS_JUDGE_EXTRA_BODY: {', '.join(reserved)} cannot be set there; it "
                 "holds further fields of the request, such as reasoning_effort"
             )
+        config = replace(
+            own,
+            model=settings.judge or own.model,
+            runs=settings.runs or own.runs,
+            timeout_s=settings.timeout_s or own.timeout_s,
+            temperature=own.temperature if settings.temperature is None else settings.temperature,
+            asks=own.asks and (settings.vcapsbench_asks or own.asks),
+            frames=own.frames and (settings.frames or own.frames),
+            prompts=prompts,
+            max_tokens=settings.max_tokens or own.max_tokens,
+            extra_body=extra_body,
+            is_structured=settings.structured,
+        )
+        named = {name: str(n) for name in ("asks", "frames") if (n := getattr(config, name))}
+        if config.temperature != own.temperature:
+            named["temperature"] = f"{config.temperature:g}"
+        if config.max_tokens != own.max_tokens:
+            named["max_tokens"] = str(config.max_tokens)
         for name, value in extra_body.items():
             text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
             named[name] = text.replace("|", "/")
         if settings.structured:
             named["structured"] = "1"
-        model = settings.judge or own.model
-        config = replace(
-            own,
-            model=model,
-            runs=settings.runs or own.runs,
-            timeout_s=settings.timeout_s or own.timeout_s,
-            temperature=temperature,
-            asks=asks,
-            frames=frames,
-            prompts=prompts,
-            max_tokens=settings.max_tokens or own.max_tokens,
-            extra_body=extra_body,
-            is_structured=settings.structured,
-            signature_fields=named,
-        )
         if settings.alias is not None and config.asks_endpoint:
             named["alias"] = settings.alias
-        return config
+        return replace(config, signature_fields=named)
 
     @property
     def asks_endpoint(self) -> bool:

@@ -33,9 +33,7 @@ from test_every_failure import (
 )
 from told_judge import FREE_TEXT, Key, key_of
 
-PACE: Final = BatchPace(
-    quiet_s=0.08, first_poll_s=0.01, most_poll_s=0.03, patience_s=5.0, backoff_s=0.01
-)
+PACE: Final = BatchPace(quiet_s=0.08, first_poll_s=0.01, most_poll_s=0.03, patience_s=5.0)
 NAMES: Final = (
     "vdc_camera", "vidcapbench_ae", "vcapsbench", "capquiz", "msvd_eval_ref_only", "own_vllm_judge",
 )  # fmt: skip

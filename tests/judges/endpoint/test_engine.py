@@ -91,7 +91,8 @@ def test_identical_requests_are_sent_once(serve: ServerFactory, make_engine: Eng
     assert sum(one.usage.n_calls for one in twins) == 1
     engine.submit([_chain("same")]).result()
     assert server.counts.n_requests == 1
-    assert (engine.meter.n_calls, engine.meter.n_cached) == (1, 20)
+    totals = engine.totals()
+    assert (totals.calls, totals.shared + totals.n_from_store) == (1, 20)
 
 
 def test_a_finished_run_started_again_sends_nothing(

@@ -272,13 +272,13 @@ def test_a_replica_that_is_down_hands_on_its_captions_alone() -> None:
     """Those of the others stay, and its own come back when it is up."""
     replicas = Replicas(NAMES)
     before = [replicas.choose(caption, 0.0) for caption in CAPTIONS[:400]]
-    replicas.failed(1, until_s=10.0)
+    replicas.down_until_s[1] = 10.0
     during = [replicas.choose(caption, 5.0) for caption in CAPTIONS[:400]]
     for caption, old, new in zip(CAPTIONS, before, during, strict=False):
         assert new == (replicas.order(caption)[1] if old == 1 else old)
     assert [replicas.choose(caption, 10.0) for caption in CAPTIONS[:400]] == before
-    replicas.failed(1, until_s=10.0)
-    replicas.answered(1)
+    replicas.down_until_s[1] = 10.0
+    replicas.down_until_s[1] = 0.0
     assert [replicas.choose(caption, 5.0) for caption in CAPTIONS[:400]] == before
 
 
@@ -287,7 +287,7 @@ def test_what_is_about_no_caption_goes_to_the_least_busy_that_is_up() -> None:
     replicas = Replicas(NAMES)
     replicas.in_flight[:] = [3, 1, 0, 2]
     assert replicas.choose(None, 0.0) == 2
-    replicas.failed(2, until_s=1.0)
+    replicas.down_until_s[2] = 1.0
     assert replicas.choose(None, 0.0) == 1
 
 

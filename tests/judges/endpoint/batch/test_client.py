@@ -24,7 +24,7 @@ from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.verdict import MatchJudgement
 
-PACE = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05, patience_s=10.0, backoff_s=0.02)
+PACE = BatchPace(quiet_s=0.1, first_poll_s=0.02, most_poll_s=0.05, patience_s=10.0)
 
 MakeEngine = Callable[..., Engine]
 

@@ -69,7 +69,7 @@ def test_the_finest_logs_hold_no_key(status: int, caplog: pytest.LogCaptureFixtu
 
 
 URL = "http://127.0.0.1/v1"
-PACE = BatchPace(quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0, backoff_s=0.01)
+PACE = BatchPace(quiet_s=0.05, first_poll_s=0.01, most_poll_s=0.02, patience_s=5.0)
 
 
 def _line(custom_id: object, text: object = "fine", **changes: object) -> bytes:
