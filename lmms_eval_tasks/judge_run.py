@@ -25,7 +25,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.cost import Purse
-from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig, Model
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, About, Chain, is_offline
@@ -45,6 +45,7 @@ from lmms_eval_captions.lmms_eval_tasks.judged import (
     waiting,
     without_judge,
 )
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     InPart,
     SamplingPlans,

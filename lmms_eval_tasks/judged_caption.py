@@ -12,12 +12,11 @@ from typing import Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-from lmms_eval_captions.judges.protocols.prompt import examples_of
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
-from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of
+from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of, examples_of
 from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files import open_csv, parse_json, read_whole
+from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
+from lmms_eval_captions.model_wrappers.caption_files.tables import open_csv
 
 _ID_KEYS: Final = ("video_id", "id", "vname", "video")
 _VALUE: Final = "score"

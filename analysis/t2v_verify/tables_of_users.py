@@ -15,8 +15,8 @@ from lmms_eval_captions.analysis.t2v_verify.rating import (
 )
 from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files import open_csv
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_numbered_jsonl
+from lmms_eval_captions.model_wrappers.caption_files.tables import open_csv
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
 _TABLES: Final = (".csv", ".jsonl")

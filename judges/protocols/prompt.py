@@ -79,39 +79,6 @@ def attach_pictures(messages: Sequence[Message], *pictures: Picture) -> list[Mes
     return [*before, {**last, "content": parts}]
 
 
-_EXAMPLE: Final = re.compile(r"\bfor example\b[^:\n]*:[ \t]*(\S[^\n]*)", re.IGNORECASE)
-_IGNORED: Final = re.compile(r"[\s`'\"]+")
-_LEAST_CHARS: Final = 8
-"""Shorter examples are what honest replies hold, too: ``yes``."""
-
-
-@cache
-def examples_of(prompts: Prompts, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the examples after "for example:" in prompts, as :func:`is_example` has them.
-
-    >>> examples_of(Prompts(), ("vdc_answer", "vdc_match"))
-    ('{pred:yes,score:4.8}',)
-    """
-    texts = (part["content"] for name in names for part in prompts.messages(name))
-    shown = (_bare(match.rstrip(" .")) for text in texts for match in _EXAMPLE.findall(text))
-    return tuple(dict.fromkeys(x for x in shown if len(x) >= _LEAST_CHARS and "{{" not in x))
-
-
-def is_example(reply: str, examples: Sequence[str]) -> bool:
-    """Return whether a reply holds one of the examples, whatever is around it.
-
-    >>> is_example("`{'pred': 'yes', 'score': 4.8}`.", ("{pred:yes,score:4.8}",))
-    True
-    >>> is_example("{'pred': 'yes', 'score': 5}", ("{pred:yes,score:4.8}",))
-    False
-    """
-    return bool(examples) and any(map(_bare(reply).__contains__, examples))
-
-
-def _bare(text: str) -> str:
-    return _IGNORED.sub("", text).lower()
-
-
 _VARIABLE: Final = "LMMS_CAPTIONS_PROMPTS"
 _ROLES: Final = ("system", "user", "assistant")
 _ENDING: Final = ".yaml"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.cost import load_prices
-from lmms_eval_captions.judges.endpoint.endpoint import is_variable_name, split_address
 from lmms_eval_captions.judges.endpoint.urls import is_http, redact_url
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import (
@@ -18,6 +17,7 @@ from lmms_eval_captions.judges.settings import (
     unknown_settings,
     variables_of,
 )
+from lmms_eval_captions.lmms_eval_tasks.named_models import is_variable_name, split_address
 
 _URLS: Final = {"LMMS_CAPTIONS_JUDGE_URL", *URL_VARIABLES}
 _MODELS: Final = {"LMMS_CAPTIONS_CHEAP_JUDGE"}

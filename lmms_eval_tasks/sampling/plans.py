@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import numpy as np
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model, parse_models, split_address
 from lmms_eval_captions.judges.endpoint.request import Chain
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model, parse_models, split_address
 from lmms_eval_captions.lmms_eval_tasks.records import Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.draw import Population, Sampled, sample
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (

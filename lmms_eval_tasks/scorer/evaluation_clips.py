@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.files import json_lines, numbered_lines, parquet_rows
+from lmms_eval_captions.judges.files import json_lines, numbered_lines
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.task_names import known_names, our_benchmarks, tasks_of
 from lmms_eval_captions.model_wrappers.caption_files.columns import plain_name, video_of
+from lmms_eval_captions.model_wrappers.caption_files.tables import parquet_rows
 
 OFFICIAL: Final = "official"
 """The tasks of the protocol's own benchmark."""

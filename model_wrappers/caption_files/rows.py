@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.judges.files import (
-    BadLineError,
-    json_lines,
-    open_csv,
-    parquet_rows,
-    parse_json,
-    read_whole,
-)
+from lmms_eval_captions.judges.files import BadLineError, json_lines, parse_json, read_whole
+from lmms_eval_captions.model_wrappers.caption_files.tables import open_csv, parquet_rows
 from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
 
 if TYPE_CHECKING:

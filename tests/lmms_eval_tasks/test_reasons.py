@@ -9,8 +9,8 @@ import pytest
 from lmms_eval_captions.judges.endpoint.adapt import served_name
 from lmms_eval_captions.judges.endpoint.client import no_reply
 from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
-from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Source, failure
-from lmms_eval_captions.judges.endpoint.request import UNREADABLE
+from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Role, Source, failure
+from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
@@ -46,12 +46,12 @@ def _unnamed_judge() -> str:
     return str(refused.value)
 
 
-def _limit(next_usd: float = 0.006) -> str:
-    return Budget(0.1, load_prices(), spent_usd=0.034)._words(next_usd)
-
-
-def _captioning_limit() -> str:
-    return Budget(0.1, load_prices(), spent_usd=0.034, role="captioner")._words(0.006)
+def _limit(max_tokens: int = 10_000, role: Role = "judge") -> str:
+    request = Request("test:1", "gpt-4o", [], {"max_tokens": max_tokens}, 0, 1.0, str)
+    budget = Budget(0.1, load_prices(), spent_usd=0.034, role=role)
+    with pytest.raises(JudgeStoppedError) as stopped:
+        asyncio.run(budget.reserve(request, 0))
+    return str(stopped.value)
 
 
 def _timed_out() -> str:
@@ -64,7 +64,9 @@ def _timed_out() -> str:
         pytest.param(f"{UNREADABLE}, asked 4 times", "unreadable", id="unreadable"),
         pytest.param(f"{NO_CAPTION}no row", "missing", id="no caption"),
         pytest.param(
-            f"{NO_CAPTION}a.mp4: {_captioning_limit()}", "uncaptioned", id="limit of captioning"
+            f"{NO_CAPTION}a.mp4: {_limit(role='captioner')}",
+            "uncaptioned",
+            id="limit of captioning",
         ),
         pytest.param(
             f"{NO_CAPTION}a.mp4: {_answered(401)}", "uncaptioned", id="key of the captioner"
@@ -139,7 +141,7 @@ def test_a_rerun_is_advised_where_it_helps(reason: str, kind: Kind) -> None:
 
 def test_a_limit_of_cost_says_what_is_spent_and_names_the_limit_once() -> None:
     """What the next request may cost differs from one to the next; the advice is to raise it."""
-    words = why_unscored({_limit(0.0061): 40, _limit(0.0062): 6})
+    words = why_unscored({_limit(): 40, _limit(20_000): 6})
     assert words == (
         "Why: 46 x LMMS_CAPTIONS_MAX_COST: $0.0340 of this process's $0.1000 are spent. 46 not "
         "judged: run the same command again with a higher LMMS_CAPTIONS_MAX_COST; verdicts are "

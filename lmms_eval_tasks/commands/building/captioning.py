@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Asked, Message
 from lmms_eval_captions.judges.protocols.prompt import file_and_key
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import with_frames
@@ -15,6 +14,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.free_caption i
     read_free_caption,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 TYPICAL_CAPTION: Final = (
     "The person in the middle of the picture is holding a red ball. It is a woman of about thirty "

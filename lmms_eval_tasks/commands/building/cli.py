@@ -168,10 +168,10 @@ def options_of(arguments: argparse.Namespace) -> tuple[Kind, Options]:
     Raises:
         SettingsError: If a model or its endpoint cannot be used.
     """
-    from lmms_eval_captions.judges.endpoint.endpoint import parse_models
     from lmms_eval_captions.judges.settings import read_judge_settings
     from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
     from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import kind_of
+    from lmms_eval_captions.lmms_eval_tasks.named_models import parse_models
 
     endpoint = read_judge_settings().endpoint
     kind = kind_of(arguments.kind)

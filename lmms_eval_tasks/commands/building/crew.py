@@ -15,13 +15,14 @@ from tqdm import tqdm
 
 from lmms_eval_captions.judges.endpoint.adapt import added_params
 from lmms_eval_captions.judges.endpoint.cost import Purse
-from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig, Model
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
 
 R = TypeVar("R")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 Role = Literal["writer", "solver", "viewer"]
 """Writers see the clip and write; solvers read text alone; viewers check by the frames."""

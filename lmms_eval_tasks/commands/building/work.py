@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Message, Reply, Request
 from lmms_eval_captions.judges.protocols.asking import object_schema, response_format
 from lmms_eval_captions.judges.protocols.prompt import Prompts
@@ -18,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Frames, 
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
 from lmms_eval_captions.lmms_eval_tasks.commands.building.videos import Video
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Asked
 from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.categories import (
     Categories,
@@ -13,6 +12,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.categories imp
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.lists import Written, fault_of
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 NOTHING = "no readable reply"
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS
 from lmms_eval_captions.lmms_eval_tasks.commands.building.replies.verdicts import read_letter
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 N_TRIALS: Final = 3
 _LEAST_RIGHT: Final = 2

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, Literal
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Shown
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.people import PEOPLE
 from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import Stage
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Wanted, Work
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 Look = Literal["right", "wrong", "unknown"]
 """What a look says of a question's answer: the frames show it, another one, or neither."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import FILE, GROUP_OF, SUPER_OF
@@ -69,6 +68,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (
     typical_item,
     written_rows,
 )
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 KEYS: Final = ("category", "question", "options", "answer")
 OTHERS: Final = "Others"

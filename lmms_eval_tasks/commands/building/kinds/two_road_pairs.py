@@ -10,7 +10,6 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.lmms_eval_tasks.commands.building.captioning import (
     CaptionWanted,
     ask_captions,
@@ -26,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (
     typical_item,
     written_rows,
 )
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 KEYS: Final = ("category", "question", "answer")
 CAPTION: Final = "vcapsbench_caption"

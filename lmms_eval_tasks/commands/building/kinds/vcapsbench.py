@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import (
     choose_balanced,
@@ -56,6 +55,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (
     checked_rows,
     flat_categories,
 )
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import FILE, GROUP_OF
 
 _SIGHTED: Final = "build_vcapsbench_sighted"

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Asked, Reply
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.choice import MORE
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.open_form import open_fault
@@ -47,6 +46,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.writing import (
     typical_item,
     written_rows,
 )
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import questions_file
 from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from lmms_eval_captions.judges.endpoint.endpoint import Model
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
@@ -23,6 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.kinds.capquiz import C
 from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
 from lmms_eval_captions.lmms_eval_tasks.commands.building.screen import screen
 from lmms_eval_captions.lmms_eval_tasks.commands.building.spending import spent
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from scripted_crew import ScriptedCrew, model, write_clip
 
 
