@@ -1,11 +1,11 @@
 """Files of users and of others: JSON, JSON lines and YAML, plain or gzipped.
 
-Whatever is wrong with a file is an ``OSError`` or a ``ValueError`` in words; who asked for the file
-says which file it was and what to do.
+Whatever is wrong with a file is an ``OSError`` or a ``ValueError``; the caller says which file it
+was and what to do.
 
-Texts from outside may hold halves of characters (lone surrogates), which no UTF-8 file takes: a
-single one cuts lmms-eval's sample log, or ends the run. Each becomes U+FFFD where a text enters;
-two halves that belong together become their character.
+Texts from outside may hold lone surrogates, which no UTF-8 file takes: a single one cuts
+lmms-eval's sample log, or ends the run. Each is replaced by U+FFFD when a text is read; pairs
+become their character.
 """
 
 from __future__ import annotations
@@ -71,12 +71,7 @@ MOST_BYTES: Final = 2 * 2**30
 
 
 class BadLineError(ValueError):
-    """A line that is no JSON.
-
-    Attributes:
-        number: The line's, which starts at 1.
-        raw: The line.
-    """
+    """A line that is no JSON, with its number, from 1."""
 
     def __init__(self, number: int, raw: bytes, error: ValueError) -> None:
         super().__init__(str(error))
@@ -85,14 +80,13 @@ class BadLineError(ValueError):
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file in one step, in the place of one that is there; its folder is made.
+    """Write or replace a file in one step; its folder is made.
 
-    Several processes may write the same file at once: one of them wins. A process that is killed
-    leaves a hidden draft beside it at most. The content is in the operating system's hands when
-    this returns, and may be lost in a power cut.
+    Of several processes that write it at once, one wins. A process that is killed leaves a hidden
+    draft next to it at most. The content may be lost in a power cut.
 
     Raises:
-        OSError: If it cannot be written; what was there before is still there.
+        OSError: If it cannot be written; an earlier file is still there.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,13 +100,13 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file's bytes, unpacked where its content, whatever its name, is gzipped.
+    """A file's bytes, unpacked if they are gzipped, whatever its name.
 
     Raises:
-        OSError: If it cannot be read, is a folder, a pipe or a device (which could be waited for
-            for ever), or its packed data are cut off or damaged.
-        ValueError: If it says that it is text of another encoding than UTF-8, or it is packed and
-            has more than ``MOST_BYTES``.
+        OSError: If it cannot be read, is a folder, a pipe or a device (which may never end), or its
+            packed data are damaged.
+        ValueError: If it is text of another encoding than UTF-8, or larger than ``MOST_BYTES``
+            unpacked.
     """
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
@@ -166,9 +160,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def parse_json(raw: bytes, repeated: list[str] | None = None) -> object:
-    """The value that JSON text in UTF-8 is, with or without a byte order mark.
-
-    Of a key that an object has twice the last value counts. Half a character becomes U+FFFD.
+    """The value of JSON text in UTF-8; of a repeated key the last value counts.
 
     Raises:
         ValueError: If it is no JSON, is not UTF-8, or is nested too deep.

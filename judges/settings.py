@@ -4,8 +4,7 @@ Each is read when it is first needed, so that captioning needs no usable judge, 
 usable data; everything else is handed a record. Their fields are the one table of variables: name,
 reader, and the text that is read if a variable is not set.
 
-A record of settings is a dataclass whose fields are made by :func:`required` and :func:`optional`;
-:func:`variables_of` lists their variables.
+A record is a dataclass whose fields are made by :func:`required` and :func:`optional`.
 """
 # ruff: noqa: RUF009 - the calls make fields, as dataclasses.field does
 

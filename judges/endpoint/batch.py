@@ -162,10 +162,8 @@ def _runs_elsewhere(host: str, pid: int) -> bool:
 
 
 BATCH_CONCURRENCY: Final = 350_000
-"""Requests that may wait at once in this mode: all of VCapsBench, which asks each of its 109,796
-questions three times; what is beyond that waits until a batch has ended, for up to a day. Each
-takes 16 to 20 KB of memory with a caption of 1,600 characters, so that all of VDC's first steps
-take 2 GB, all of VCapsBench 5.4 GB and the most there can be 7 GB."""
+"""Requests that may wait at once in this mode: all 329,388 of VCapsBench. Further ones wait until a
+batch has ended. Each takes 16 to 20 KB of memory, so that the most there can be is 7 GB."""
 BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
 """Time for which one request is tried: a batch takes up to a day."""
 BATCH_ATTEMPTS: Final = 3

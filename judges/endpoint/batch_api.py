@@ -31,11 +31,10 @@ _RESULT_WORDS: Final = 300
 
 
 def read_results(files: Iterable[IO[bytes]], source: Source) -> dict[str, Outcome]:
-    """Return the outcome of each request, by ``custom_id``.
+    """Return the outcomes by ``custom_id``, without requests that were never begun.
 
-    Returns:
-        Requests that were never begun, and lines that cannot be read, are left out. Of several
-        lines for one request a reply counts more than an error, and the first more than others.
+    Of several lines for one request a reply counts more than an error, and the first more than
+    others.
     """
     outcomes: dict[str, Outcome] = {}
     for file in files:

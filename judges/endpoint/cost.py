@@ -417,11 +417,7 @@ def price_of(model: str, prices: Prices, role: Role = "judge") -> Price:
 
 
 def require_price(model: str, prices: Prices, urls: Iterable[str], role: Role = "judge") -> None:
-    """Make sure that a limit of cost can be kept: without a price, on the user's own servers alone.
-
-    Raises:
-        JudgeStoppedError: If the price of a model is needed and not known.
-    """
+    """Raise if a model's price is not known, except on the user's own servers."""
     if not all(map(is_self_hosted, urls)):
         price_of(model, prices, role)
 

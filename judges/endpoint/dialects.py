@@ -1,8 +1,8 @@
 """APIs that models are asked through: OpenAI's Chat Completions, Azure's, Anthropic's messages.
 
 Anthropic's API has no seed, no log-probabilities and one reply per request: these are left out, and
-named in the signature like parameters that a model refuses. Replies have the same key as at
-OpenAI's API: the model's name tells whose they are.
+named in the signature like parameters that a model refuses. The store's keys do not depend on the
+API.
 
 Source: docs.anthropic.com, "Messages", "Errors", "Handling stop reasons"; version 2023-06-01.
 """
@@ -67,11 +67,7 @@ class Dialect:
         return {"Authorization": Key(f"Bearer {api_key}")} if api_key else {}
 
     def encode(self, request: Request, attempt: int) -> bytes:
-        """Return a request's body.
-
-        Raises:
-            JudgeRequestError: If it holds what cannot be sent.
-        """
+        """Return a request's body; raises a :class:`JudgeRequestError` if it cannot be sent."""
         body = request.body(attempt)
         if request.left_out or request.instead is not None:
             payload: dict[str, object] = {"model": request.model, "messages": request.sent_messages}
@@ -81,11 +77,7 @@ class Dialect:
         return body
 
     def read_reply(self, raw: bytes, source: Source) -> Reply:
-        """Read an answer of 200.
-
-        Raises:
-            JudgeError: If there is no reply in it.
-        """
+        """Read an answer of 200; raises a :class:`JudgeError` if there is no reply in it."""
         try:
             payload: Any = decode(source.text(raw, strictly=True))
             usage = payload.get("usage") if isinstance(payload, dict) else None

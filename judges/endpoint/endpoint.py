@@ -36,11 +36,7 @@ def parse_key(setting: str, value: str) -> Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An endpoint: one server or several replicas.
-
-    Raises:
-        SettingsError: If there is no URL, or one of them is none.
-    """
+    """An endpoint: one server or several replicas."""
 
     urls: tuple[str, ...]
     """Base URLs of the replicas, without trailing slashes, at least one."""

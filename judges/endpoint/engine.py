@@ -186,11 +186,7 @@ class Engine:
         return future
 
     def close(self, finish_s: float = 0.0) -> None:
-        """Stop: nothing more is sent, everything answered is on disk.
-
-        Args:
-            finish_s: Seconds for which requests in flight are waited for.
-        """
+        """Stop after ``finish_s`` for requests in flight; everything answered is on disk."""
         if os.getpid() != self._pid:  # it is the parent's to close
             return
         with self._lock:

@@ -81,11 +81,7 @@ def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, >= 0; ``None`` if it does not.
-
-    ``retry-after-ms``, which is the finer one, is believed before ``Retry-After``, which holds
-    seconds or a date.
-    """
+    """Return the seconds that a server asks to wait, >= 0; ``None`` if it does not."""
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None and milliseconds <= 1e3 * _MOST_RETRY_AFTER_S:
         return milliseconds / 1e3
@@ -282,11 +278,7 @@ class AddressLimits:
     def hear_refusal(
         self, headers: Mapping[str, str], number: int, now_s: float, retry_after_s: float | None
     ) -> bool:
-        """Read the headers of a 429.
-
-        Returns:
-            Whether the headers say that nothing is left, so that the rate is not to blame.
-        """
+        """Read the headers of a 429; return whether they say that nothing is left."""
         self._n_in_a_row += 1
         is_spent = self._read(headers, number, now_s)
         if retry_after_s is not None and (is_spent or self._n_in_a_row >= self._IN_A_ROW):
@@ -324,9 +316,8 @@ class Pace:
     chance, their share is the ``base``, and the rate is what it was. Else the rate is set to what
     was answered, and creeps up as long as few more than the base are refused.
 
-    Args:
-        addresses: Of the endpoint; nothing goes out while all are held back.
-        max_rate: The user's own limit in requests a second; ``None`` for none.
+    Nothing goes out while all addresses are held back, and never more than ``max_rate``, the user's
+    own limit.
     """
 
     _TOLERATED: Final = 0.05

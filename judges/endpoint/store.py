@@ -78,11 +78,7 @@ def read_line(line: bytes) -> tuple[bytes, bytes] | None:
 
 
 def require_writable(folder: Path) -> None:
-    """Make a folder and raise if no file can be written in it.
-
-    Raises:
-        StoreError: If not; the message says what to do.
-    """
+    """Make a folder; raises a :class:`StoreError` if no file can be written in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder, buffering=0) as draft:
@@ -289,8 +285,7 @@ class UnsavedReplyError(JudgeError):
 class StoredReplies:
     """The stores of all models of an engine.
 
-    A reply is under its request's key. If endpoints are told apart, it is under a key with the
-    endpoint's name, too.
+    If endpoints are told apart, a reply is also stored under a key with the endpoint's name.
     """
 
     def __init__(
@@ -304,11 +299,7 @@ class StoredReplies:
         self._refreshed_s = -inf
 
     def require_writable(self) -> None:
-        """Raise if no reply could be kept.
-
-        Raises:
-            JudgeStoppedError: If nothing can be written.
-        """
+        """Raise a :class:`JudgeStoppedError` if no reply could be kept."""
         try:
             require_writable(self._folder)
         except StoreError as error:

@@ -80,9 +80,8 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     """The letter that a reply chooses, ``None`` if it chooses none on the menu, or several.
 
     A line that is a letter alone, a letter before its option's text, and every letter that is
-    stated as the answer must be the same. The text of an option counts where it is all of the
-    reply; a list of the options that comes before the answer is none. See
-    :mod:`lmms_eval_captions.judges.protocols.reading`.
+    stated as the answer must be the same. The text of an option counts if it is all of the reply; a
+    list of the options before the answer does not.
 
     >>> from lmms_eval_captions.judges.endpoint.request import Reply
     >>> menu = ["A cat", "A dog", "A cow", "A hen", "A pig", "None"]

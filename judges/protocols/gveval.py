@@ -242,8 +242,7 @@ def read_scores(
 
     All numbers that stand between a dimension's markers, or that a sentence or a line names as its
     score, must be the same. A range, another scale ("8/10"), a number off the scale, and a marker
-    that contradicts its sentence are unreadable. See
-    :mod:`lmms_eval_captions.judges.protocols.reading`.
+    that contradicts its sentence are unreadable.
 
     >>> reply = Reply("It misses 2 dogs. The Accuracy score is α85α.")
     >>> read_scores(reply, ["accuracy"], lowest=0, highest=100)

@@ -1,14 +1,11 @@
 """Parts that the readers of all protocols share.
 
-A reader collects every place where a reply states a verdict, and answers only where all of them
-state the same one. A verdict counts where it is the whole reply, a whole line or field, or follows
-an introduction ("So my final answer is"), and nothing but an explanation follows it. Two verdicts
-that contradict, one off the menu, a range, another scale, a condition or an echo of the prompt's
-example make the reply unreadable. A reply that may have been cut is read where something behind
-the verdict shows that it was complete, so that a cut reply is never another verdict than the whole
-one. All of it is linear in the reply's length.
-
-Objects are read whether they are JSON, Python, or nearly so.
+A reader collects every statement of a verdict in a reply, and answers only if all of them agree. A
+verdict counts if it is the complete reply, a complete line or field, or follows an introduction
+("So my final answer is"), and nothing but an explanation follows it. Two verdicts that contradict,
+one off the menu, a range, another scale, a condition or an echo of the prompt's example make the
+reply unreadable. A reply that may be cut is read only if something after the verdict shows that
+this is complete. All of it is linear in the reply's length. Objects may be JSON, Python, or nearly.
 """
 
 from __future__ import annotations
@@ -269,10 +266,10 @@ def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
     """Return whether a number ends at a position: no digits, range, unit or other scale follow.
 
     Args:
-        text: Where the number stands.
+        text: Text with the number.
         end: Position behind its last digit.
-        top: Highest number of the scale, which may stand behind it ("4/5"), or ``None``.
-        cut: Whether the text may go on behind its end.
+        top: Highest number of the scale, which may follow it ("4/5"), or ``None``.
+        cut: Whether the text may be cut.
 
     >>> [ends_clearly(text, 1, top=5, cut=False) for text in ("4.", "4/5", "4/10", "4,8", "3-4")]
     [True, True, False, False, False]
@@ -336,8 +333,8 @@ class Block:
     def values(self, key: str) -> list[str]:
         """Return the values of a key and of later ones of its kind ("final_score").
 
-        Of a block that does not end its own fields count, and what is inside its objects only
-        beside them: alone it may be part of something that is not there yet.
+        Of a block without an end, fields of inner objects count only next to its own: alone they
+        may be part of something that is cut.
         """
         fields = [
             field

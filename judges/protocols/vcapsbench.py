@@ -69,9 +69,9 @@ _NO_ANSWER: Final = re.compile(
 def read_answer(reply: Reply) -> YesNo | None:
     """The answer in a reply, ``None`` if there is none on the menu, or more than one.
 
-    What stands before every ``@@@``, every answer that is named as such, and every label that
-    begins a sentence and ends in punctuation must be the same. The analysis behind a mark, to the
-    end of its line, does not count. See :mod:`lmms_eval_captions.judges.protocols.reading`.
+    Labels before every ``@@@``, answers that are named as such, and labels that begin a sentence
+    and end in punctuation must all be the same. The analysis after a mark, to the end of its line,
+    does not count.
 
     >>> read_answer(Reply("No@@@The caption says yes to nothing of the kind."))
     'no'
@@ -188,13 +188,8 @@ async def judge_question(
 ) -> AgreementJudgement:
     """All requests for one question of one caption, sent together, and their consensus.
 
-    Args:
-        ask: Puts a request to the judge.
-        question: Question and gold answer.
-        caption: Candidate caption, sent unchanged.
-        config: The benchmark's judge.
-        run: Judge run, >= 0; its requests have the seeds ``3 run`` to ``3 run + 2``. The first one
-            is the same where it is the only one, so that more of them buy only what is missing.
+    Requests of a judge run have the seeds ``3 run`` to ``3 run + 2``; a single request has the
+    first of them, so that asking more often later buys only what is missing.
     """
     seeds = range(N_ASKS * run, N_ASKS * run + (config.asks or N_ASKS))
     requests = [_request(question, caption, config=config, seed=seed) for seed in seeds]
@@ -234,12 +229,9 @@ def silent_judgement(question: Question, run: int) -> AgreementJudgement:
 def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
     """The answer that more than half of the replies give: two of three, or the only one.
 
-    Deviation: the paper does not say what counts where no two agree. Three different answers are
-    ``unanswerable`` here: the caption does not settle the question. Where a reply could not be read
-    and the others do not agree, the unread one could have decided, so there is no consensus.
-
-    Returns:
-        The consensus, ``None`` if the question is unscored.
+    Deviation: the paper does not say what counts if no two agree. Three different answers are
+    ``unanswerable`` here: the caption does not settle the question. If a reply is unreadable and
+    the others do not agree, it could have decided, so the question is unscored: ``None``.
 
     >>> consensus(["yes", None, "yes"]), consensus(["yes", "no", "unanswerable"])
     ('yes', 'unanswerable')

@@ -46,13 +46,7 @@ async def judge_question(
 ) -> MatchJudgement:
     """Both steps for one question of one caption.
 
-    Args:
-        ask: Puts a request to the judge.
-        question: Question and gold answer.
-        caption: Candidate caption, sent unchanged.
-        config: The benchmark's judge.
-        run: Judge run, sent as the seed, >= 0.
-        matcher: Scores (gold answer, predicted answer) in place of the judge; no verdict then.
+    A ``matcher`` scores the gold and the predicted answer in place of the judge, without a verdict.
     """
     request = answer_request("vdc_answer", question.question, caption, config=config, run=run)
     answered = await ask(request, read_free_answer)

@@ -52,7 +52,7 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     """Verdict and score in [0, 5] of a reply of the second step, ``None`` if it cannot be read.
 
     Every dictionary, every ``pred`` and ``score``, and every yes or no that begins a sentence must
-    say the same; see :mod:`lmms_eval_captions.judges.protocols.reading`.
+    say the same.
 
     >>> read_match(Reply("{'pred': 'yes', 'score': 4.8}"))
     ('yes', 4.8)
@@ -132,10 +132,7 @@ def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
 
 
 def _sentences(text: str, *, cut: bool) -> Iterator[tuple[Match | Unclear, float | Unclear | None]]:
-    """Sentences that begin with yes or no, with the bare score behind it where there is one.
-
-    And lines that name one as the answer.
-    """
+    """Sentences that begin with yes or no, with a bare score if one follows; answer lines."""
     for line in reading.places(_ANSWER_LINE, text):
         yield _VERDICTS[line["verdict"].casefold()], None
     for label in reading.places(_LEADING, text):

@@ -49,8 +49,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
     """Verdict of a reply of the second step, ``None`` if it cannot be read.
 
     Every object's ``score`` and every score that is named outside of objects must be the same; the
-    analysis within an object does not count. See
-    :mod:`lmms_eval_captions.judges.protocols.reading`.
+    analysis within an object does not count.
 
     >>> read_correctness(Reply('{"score": -1, "analysis": "It is 2, not 1."}'))
     'wrong'

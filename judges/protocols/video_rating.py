@@ -43,8 +43,7 @@ def read_ratings(reply: Reply) -> dict[str, int] | None:
     """The rating of each dimension, in [1, 5], ``None`` if one of them cannot be read.
 
     They are read from the ``scores`` of the form alone. All forms, and ratings that are named
-    outside of them, must say the same; the analysis within a form does not count. See
-    :mod:`lmms_eval_captions.judges.protocols.reading`.
+    outside of them, must say the same; the analysis within a form does not count.
 
     >>> scores = '{"trustworthiness": 5, "coverage": 3, "overall": 4}'
     >>> read_ratings(Reply(f'{{"analysis": "No 2 dogs.", "scores": {scores}}}'))
