@@ -64,15 +64,13 @@ _JUDGE: Final = RoleWords(
     ),
     video="set LMMS_CAPTIONS_JUDGE to a model that takes videos",
 )
+_NAMED: Final = "(NAME@URL#VARIABLE)"
 WORDS: Final[Mapping[Role, RoleWords]] = {
     "judge": _JUDGE,
     "cheap_judge": replace(
         _JUDGE,
         who="cheap judge",
-        key=(
-            f"the key in the variable that {_CHEAP} names behind the address (NAME@URL#VARIABLE), "
-            "the judge's key if it names none"
-        ),
+        key=f"the key in the variable that {_CHEAP} names {_NAMED}, or the judge's key",
         model=f"the name in {_CHEAP}",
         alias=f"the name in {_CHEAP}",
         url=f"the address in {_CHEAP}",
@@ -91,18 +89,13 @@ WORDS: Final[Mapping[Role, RoleWords]] = {
         max_tokens="the task's max_new_tokens",
         limit="caption_openai's max_cost=",
         sight=f"name a vision-language model with caption_openai's model= {_VISION}",
-        video=(
-            "use caption_openai's send=frames, or name a model that takes videos with its model="
-        ),
+        video="use caption_openai's send=frames, or name a model= that takes videos",
     ),
     "builder": RoleWords(
         who="model",
         work="building",
         results="replies",
-        key=(
-            "the key of the model, in the variable that is named behind its address "
-            "(NAME@URL#VARIABLE); OPENAI_API_KEY if it has no address"
-        ),
+        key=f"the key in the variable behind its address {_NAMED}, or OPENAI_API_KEY without one",
         model="the name given with --writer, --solver or --viewer",
         alias="the name given with --writer, --solver or --viewer",
         url="the address given with it (NAME@URL)",
