@@ -387,7 +387,14 @@ class Asker:
             self._concurrency.on_timeout(flight, now_s)
         failed.add(error, flight, now_s, self._last_success_s)
         self._give_up(request, error, failed, now_s)
-        return self._back_off_s(failed, error)
+        doublings = failed.n_failures - 1
+        if failed.is_alone:
+            is_noise = error.rate_limited and self._pace.is_noise
+            doublings = _NOISE_DOUBLINGS if is_noise else min(doublings, _LIVELY_DOUBLINGS)
+        config = self._config
+        ceiling_s = min(config.max_backoff_s, config.backoff_s * 2.0**doublings)
+        wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
+        return max(wait_s, min(error.retry_after_s or 0.0, config.patience_s))
 
     def _give_up(
         self, request: Request, error: JudgeUnavailableError, failed: _Attempts, now_s: float
@@ -438,16 +445,6 @@ class Asker:
         error = EndpointSilentError(words)
         self.stop(request.model, error, request.shown)
         raise error from cause
-
-    def _back_off_s(self, failed: _Attempts, error: JudgeUnavailableError) -> float:
-        doublings = failed.n_failures - 1
-        if failed.is_alone:
-            is_noise = error.rate_limited and self._pace.is_noise
-            doublings = _NOISE_DOUBLINGS if is_noise else min(doublings, _LIVELY_DOUBLINGS)
-        config = self._config
-        ceiling_s = min(config.max_backoff_s, config.backoff_s * 2.0**doublings)
-        wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
-        return max(wait_s, min(error.retry_after_s or 0.0, config.patience_s))
 
     def _hint(self, reply: Reply) -> str:
         if reply.finish_reason == "content_filter":

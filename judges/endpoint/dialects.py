@@ -253,8 +253,12 @@ class AnthropicDialect(Dialect):
             n_output = count_of(usage.get("output_tokens"))
             reason = payload.get("stop_reason")
             reason = reason if isinstance(reason, str) else None
+            content = payload["content"]
+            if not isinstance(content, str):
+                # Thinking is no text, and a refusal may have none.
+                content = text_of([block for block in content if block["type"] == "text"])
             return Reply(
-                text=_text(payload["content"]),
+                text=content,
                 finish_reason=None if reason is None else _FINISH.get(reason, reason),
                 input_tokens=n_input or 0,
                 output_tokens=n_output or 0,
@@ -283,14 +287,6 @@ def _block(part: Message) -> Message:
         return {"type": "image", "source": {"type": "url", "url": url}}
     source = {"type": "base64", "media_type": match[1], "data": url[match.end() :]}
     return {"type": "image", "source": source}
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise TypeError(f"expected blocks, got {content!r:.80}")
-    return text_of([block for block in content if block["type"] == "text"])
 
 
 def _root(url: str) -> str:

@@ -37,7 +37,11 @@ class Key(str):
 def _forms(api_key: str | None, urls: tuple[str, ...]) -> tuple[str, ...]:
     proxies = [proxy for url in urls if (proxy := proxy_of(url))]
     found = [api_key or "", *(secret for url in (*urls, *proxies) for secret in secrets_in(url))]
-    secrets = filter(_is_secret, found)
+    secrets = []
+    for text in found:
+        is_mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+        if len(text) >= (_SHORT if is_mixed else _LONG):
+            secrets.append(text)
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
     return tuple(sorted(forms, key=len, reverse=True))
 
@@ -58,11 +62,6 @@ def answer_text(raw: bytes, api_key: str | None, *urls: str, strictly: bool = Fa
         if form in text:
             text = text.replace(form, SHOWN)
     return whole_json(text.removeprefix("\ufeff"))
-
-
-def _is_secret(text: str) -> bool:
-    has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
-    return len(text) >= (_SHORT if has_both else _LONG)
 
 
 _THIS_MACHINE: Final = {"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"}  # noqa: S104 # nosec B104 - names

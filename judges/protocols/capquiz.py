@@ -99,7 +99,9 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     statements = [*_stated(text, words, cut=cut), *lines]
     if statements:
         return reading.the_one(statements)
-    return None if cut else _by_text(text, words)
+    own_words = _words(text)
+    same = [i for i, option in enumerate(words) if own_words and option == own_words]
+    return LETTERS[same[0]] if len(same) == 1 and not cut else None
 
 
 def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
@@ -151,7 +153,7 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
         is_option = (
             not is_open
             and letter in LETTERS
-            and _words(line[leading_letter.end() :]) == _option(letter, options)
+            and _words(line[leading_letter.end() :]) == options[LETTERS.index(letter)]
         )
         if number == 0 and not is_option and _FAR.fullmatch(line, end):
             yield UNCLEAR
@@ -184,18 +186,8 @@ def _unless_listed(
     yield from (statement for _, statement in leading)
 
 
-def _by_text(text: str, options: Sequence[str]) -> str | None:
-    words = _words(text)
-    same = [i for i, option in enumerate(options) if words and option == words]
-    return LETTERS[same[0]] if len(same) == 1 else None
-
-
 def _on_menu(letter: str) -> str | Unclear:
     return letter.upper() if letter.upper() in LETTERS else UNCLEAR
-
-
-def _option(letter: str, options: Sequence[str]) -> str:
-    return options[LETTERS.index(letter)]
 
 
 def _unless_contradicted(letter: str, text: str, end: int, options: Sequence[str]) -> str | Unclear:

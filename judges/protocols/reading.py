@@ -277,7 +277,8 @@ def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
     for _ in range(2):
         if _DIRTY.match(text, end):
             return False
-        end = _closing(text, end)
+        closing = _CLOSING.match(text, end)
+        end = closing.end() if closing else end
         scale = _SCALE.match(text, end)
         if scale is None:
             break
@@ -287,11 +288,6 @@ def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
     if _GOES_ON.match(text, end):
         return False
     return not cut or _DECISIVE.match(text, end) is not None
-
-
-def _closing(text: str, end: int) -> int:
-    closing = _CLOSING.match(text, end)
-    return closing.end() if closing else end
 
 
 _QUOTES: Final = "\"'`"

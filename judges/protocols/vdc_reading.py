@@ -62,7 +62,8 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     text = reading.plain(reply)
     as_asked = _AS_ASKED.fullmatch(text)
     if as_asked is not None:
-        return _on_scale(as_asked[1], as_asked[2])
+        number = float(as_asked[2])
+        return (_VERDICTS[as_asked[1]], number) if number <= _TOP else None
     cut = reading.may_be_cut(reply)
     parts = reading.apart(text, reading.MOST_STATEMENTS)
     if parts is None:
@@ -153,8 +154,3 @@ def _number(match: re.Match[str], text: str, *, cut: bool) -> float | Unclear:
         return UNCLEAR
     value = float(match["number"])
     return value if 0.0 <= value <= _TOP else UNCLEAR
-
-
-def _on_scale(verdict: str, score: str) -> tuple[Match, float] | None:
-    value = float(score)
-    return (_VERDICTS[verdict], value) if value <= _TOP else None

@@ -526,7 +526,7 @@ def test_a_forked_child_is_told_that_nothing_serves_it(
         "_asker._fly",
         "_asker._check",
         "_asker._after_failure",
-        "_asker._back_off_s",
+        "_asker._give_up",
         "_asker._count",
         "_asker._open_client",
         "_asker._pace.take",
