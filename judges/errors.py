@@ -38,7 +38,7 @@ class SettingsError(CaptionsError, ValueError):
 
 
 class DataError(CaptionsError):
-    """Benchmark data or a video is missing or unreadable; the text says where it was looked for."""
+    """Benchmark data or a video is missing or unreadable; the text says where it was searched."""
 
 
 class NoVideosError(DataError):

@@ -38,7 +38,7 @@ _ESCAPE: Final = re.compile(
 
 
 def whole(text: str) -> str:
-    r"""A text that can be written as UTF-8; itself where it can be already.
+    r"""A text that can be written as UTF-8; unchanged if it already can.
 
     >>> whole("a dog \ud83d") == "a dog \ufffd", whole("\ud83d\ude00") == "\U0001f600"
     (True, True)
@@ -49,7 +49,7 @@ def whole(text: str) -> str:
 
 
 def whole_json(text: str) -> str:
-    r"""JSON whose strings can all be written as UTF-8; itself where they can be already.
+    r"""JSON whose strings can all be written as UTF-8; unchanged if they already can.
 
     >>> whole_json(r'["\ud83d", "\ud83d\ude00", "\\ud83d"]')
     '["\\ufffd", "\\ud83d\\ude00", "\\\\ud83d"]'

@@ -48,7 +48,7 @@ class Variable:
     parse: Callable[[str], object]
     """Turns a text into the value; raises ``ValueError`` with what was expected."""
     default: str | None
-    """Text that is read where it is not set; without, its value is then ``None``."""
+    """Text that is read if it is not set; without, its value is then ``None``."""
 
     def read(self, environ: Mapping[str, str]) -> object:
         """The value; a blank variable is not set."""
@@ -152,7 +152,7 @@ URL_VARIABLES: Final = tuple(
 )
 _PREFIX: Final = "LMMS_CAPTIONS_"
 _ALIKE: Final = re.compile(r"LMMS?_?(?:EVAL_?)?CAPTIONS?_?(.*)", re.IGNORECASE)
-"""The prefix as it may be misspelt, and what stands behind it."""
+"""The prefix as it may be misspelt, and what stands after it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     """Judge model, or ``lexical`` for the offline stand-in; without, the benchmark's own, which a
     server on this machine is never asked for."""
     alias: str | None = optional("LMMS_CAPTIONS_JUDGE_ALIAS", whole)
-    """Name under which an endpoint answers as the judge, where it differs."""
+    """Name under which an endpoint answers as the judge, if it differs."""
     judge_url: str | None = optional("LMMS_CAPTIONS_JUDGE_URL", whole)
     """Base URLs; replicas, separated by commas, share the load."""
     api: str | None = optional("LMMS_CAPTIONS_JUDGE_API", choice_of(*DIALECTS))

@@ -151,7 +151,7 @@ class Asker:
     async def ask(
         self, about: bytes | None, request: Request, read: Callable[[Reply], T | None]
     ) -> Asked[T]:
-        """Ask, read the reply, and ask afresh if it cannot be read; see :class:`.request.Ask`."""
+        """Ask, read the reply, and ask again if it cannot be read; see :class:`.request.Ask`."""
         if about is not None:
             request = replace(request, about=about)
         usage, reply, cached, attempt = NO_USAGE, Reply(""), True, 0

@@ -295,7 +295,7 @@ class BatchClient:
             outcome: JudgeError = error
         except StoreError as error:
             outcome = JudgeStoppedError(str(error))
-        except Exception as error:  # noqa: BLE001 - whoever waits for a reply would wait for ever
+        except Exception as error:  # noqa: BLE001 - requests would wait for ever
             outcome = JudgeRequestError(
                 f"the batch ended with {type(error).__name__}: {scrub(str(error), self._api_key)}"
             )
@@ -305,7 +305,7 @@ class BatchClient:
             self._settle(custom_id, copy.copy(outcome))
 
     async def _submit(self, group: Group) -> None:
-        """Submit a group, as several batches where the provider takes no more at once."""
+        """Submit a group, as several batches if the provider takes no more at once."""
         while True:
             sent = await self._create(group)
             state = await self._wait(sent)

@@ -123,7 +123,7 @@ def _seconds(text: str, headers: Mapping[str, str]) -> float | None:
         moment = _moment_s(text)
         if moment is None:
             return None
-        # By the clock that wrote it, where that can be told: ours may be wrong.
+        # By the clock that wrote it, if that is known: ours may be wrong.
         sent = _moment_s(headers.get("Date", "")[:_MOST_CHARACTERS])
         seconds = moment - (time.time() if sent is None else sent)
     return max(0.0, seconds) if -_SKEW_S <= seconds <= _MOST_S else None
@@ -197,7 +197,7 @@ class Concurrency:
         is_told = self._n_replies >= self.limit and elapsed_s >= self._latency_s
         if self.limit == self._most or now_s < self._held_until_s or not is_told:
             return
-        # A server that only queues must still answer in time; small steps where a limit was found.
+        # A server that only queues must still answer in time; small steps after a limit was found.
         is_first = self._hold_s == self._HOLD_S[0]
         growth = min(4.0 if is_first else 1.5, 0.5 * flight.timeout_s / latency_s)
         rate, limit = self._n_replies / elapsed_s, self.limit
@@ -411,7 +411,7 @@ class Pace:
             self._look(now_s)
 
     def _look(self, now_s: float) -> None:
-        """Set the rate anew at the end of a window of requests."""
+        """Update the rate at the end of a window of requests."""
         n, elapsed_s = self._n_sent, now_s - self._since_s
         is_over = (n >= 20 and elapsed_s >= 1.0) or (n >= 250 and elapsed_s >= 0.25)
         # What is refused beyond a limit that was just passed need not fill a window.
@@ -465,7 +465,7 @@ class Pace:
             self._ceiling = inf
         if self._n_held:
             grown = self.rate * (1.0 + min(0.5, 0.05 * 2.0 ** (self._n_calm // 3)))
-            # Slowly where the limit was last time.
+            # Slowly near the last limit.
             self.rate = min(grown, max(1.01 * self.rate, 0.97 * self._ceiling))
         elif self.rate > 2.0 * sent_rate and self._n_calm >= 4:
             # It has not held anything back for a while: the limit may be gone.

@@ -112,7 +112,7 @@ def counted(reply: Reply, request: Request, attempt: int) -> Reply:
     knows_output = most * reply.output_tokens >= len(reply.text)
     if knows_output and not reply.is_estimated and most * reply.input_tokens >= n_asked:
         return reply
-    # Letters of pictures are no tokens. To tell them apart takes time: only where it may matter.
+    # Letters of pictures are no tokens. To tell them apart takes time: only if it may matter.
     n_pictures, n_letters = pictures_in(request.messages)
     n_chars = n_asked - n_letters
     knows_input = most * reply.input_tokens >= n_chars
@@ -216,7 +216,7 @@ NOT_READABLE: Final = (
 _MANY_CHARACTERS: Final = 2**20
 _MOST_VALUES: Final = 1_000_000
 """Values of an answer of more than a megabyte, about: as many as 6,000 tokens with 20 alternatives
-each have. A value takes up to 200 bytes of memory, also where it is written in two."""
+each have. A value takes up to 200 bytes of memory, also if it is written in two."""
 _MOST_NAME: Final = 4096
 """Characters of a model's name, which may be the path of a file."""
 _TEXT_TYPES: Final = {None, "text", "output_text"}

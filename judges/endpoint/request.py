@@ -323,7 +323,7 @@ class Ask(Protocol):
     """Puts one request to the judge; several may be gathered."""
 
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        """Ask, read the reply, and ask afresh if it cannot be read. Never raises."""
+        """Ask, read the reply, and ask again if it cannot be read. Never raises."""
 
 
 About = bytes | Sequence[bytes] | None

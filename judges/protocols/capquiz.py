@@ -179,7 +179,7 @@ def _unless_listed(
     letters = "".join(letter for letter, _ in leading)
     if len(letters) >= 3 and LETTERS.startswith(letters):
         return
-    # A reply that was cut behind its first option may have gone on with the others.
+    # A reply that was cut after its first option may have continued with the others.
     if cut and letters and LETTERS.startswith(letters):
         yield UNCLEAR
         return
@@ -287,7 +287,7 @@ def _request(
 
 
 def _lexical_choice(options: Sequence[str], caption: str) -> str:
-    """Letter of the option that shares most words with a caption, ``F`` where none shares half."""
+    """Letter of the option that shares most words with a caption, ``F`` if none shares half."""
     shares = [recall(option, caption) for option in options]
     best = max(shares)
     return LETTERS[shares.index(best)] if best >= 0.5 else LETTERS[-1]

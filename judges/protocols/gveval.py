@@ -95,7 +95,7 @@ def number_distribution(
 
 
 def _path(tokens: Sequence[NumberToken], number: str, start: int) -> list[NumberToken] | None:
-    """The tokens that write the number, and the one after it where that could go on with it."""
+    """The tokens that write the number, and the one after it if that could continue it."""
     end = start + len(number)
     path = [
         token for token in tokens if token.start < end and token.start + len(token.text) > start
@@ -230,7 +230,7 @@ class Written:
     """A number as a judge wrote it."""
 
     text: str
-    """Digits, with a decimal point where it has one."""
+    """Digits, with a decimal point if it has one."""
     start: int | None
     """Position in the reply's text, ``None`` if that is not known."""
 
@@ -346,7 +346,7 @@ def _label(text: str) -> str | None:
 
 
 def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
-    """The dimension of the marker behind a number, and how far it reaches."""
+    """The dimension of the marker after a number, and how far it reaches."""
     scale = _SCALE.match(text)
     at = scale.end() if scale else 0
     dress = _DRESS_BEHIND.match(text, at)
@@ -377,7 +377,7 @@ def _is_clear(
 ) -> bool:
     """Return whether a number is on the scale and nothing around it makes it another.
 
-    ``closed`` is the position behind its closing marker, if there is one.
+    ``closed`` is the position after its closing marker, if there is one.
     """
     start, end = number.span()
     lowest, highest = scale

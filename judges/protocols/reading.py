@@ -146,7 +146,7 @@ _DECISIVE: Final = re.compile(r"[\n;}]|[.!][\s\"'*)]|,\s{0,4}[^\s0-9]")
 
 
 def plain(reply: Reply) -> str:
-    r"""A reply without reasoning, full-width signs and LaTeX boxes; empty where far too long.
+    r"""A reply without reasoning, full-width signs and LaTeX boxes; empty if far too long.
 
     >>> plain(Reply("<think>hm</think> \\boxed{B}\uff0e", "stop"))
     'B .'
@@ -267,7 +267,7 @@ def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
 
     Args:
         text: Text with the number.
-        end: Position behind its last digit.
+        end: Position after its last digit.
         top: Highest number of the scale, which may follow it ("4/5"), or ``None``.
         cut: Whether the text may be cut.
 
@@ -297,11 +297,11 @@ _STRING_ENDS: Final = re.compile(r"\s*(?:[,}\]:]|\Z|(?:#|//))")
 _KEY: Final = re.compile(r"[^:=,{}\[\]\n]+")
 _VALUE: Final = re.compile(r"[^,{}\[\]\n]+")
 _LATER: Final = ("final", "overall", "revised", "corrected", "updated", "adjusted")
-"""First words of keys that state a verdict anew."""
+"""First words of keys that restate a verdict."""
 _COLON: Final = re.compile(r"\s*[:=]")
 _COMMENT: Final = re.compile(r"\s(?:#|//).*|\Z", re.DOTALL)
 _MOST_TOKENS: Final = 3_000
-"""Strings, words and signs of a block; what is behind them in a longer one is not looked at."""
+"""Strings, words and signs of a block; the rest of a longer one is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ class Field:
     key: str
     """Without quotes, in lower case."""
     value: str
-    """Text of a string, number or word; the bracket where an object or a list begins."""
+    """Text of a string, number or word; the bracket if an object or a list begins."""
     depth: int
     """Objects around it, >= 1."""
 
@@ -388,7 +388,7 @@ class _Reader:
         self._fields: list[Field] = []
         self._key: str | None = None
         self._pending: Field | None = None
-        """A value that nothing was read behind yet."""
+        """A value that nothing was read after."""
 
     def read(self) -> Block:
         """The block that begins at the start."""

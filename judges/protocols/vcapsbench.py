@@ -31,7 +31,7 @@ _STATED: Final = re.compile(
     rf"(?:{_ANSWER}|\bquestion\s+is\s+(?=unanswerable)){_WORD}", re.IGNORECASE
 )
 _MARKED: Final = re.compile(rf"(?<![\w-])(yes|no|unanswerable)\s?{_MARK}", re.IGNORECASE)
-"""Another answer behind an analysis on the same line."""
+"""Another answer after an analysis on the same line."""
 _LABEL_LINE: Final = re.compile(
     rf"^{_MARKUP}{_WORD}[.!*_` \t]{{0,8}}$", re.IGNORECASE | re.MULTILINE
 )
@@ -287,6 +287,6 @@ def _reason(asked: Sequence[Asked[YesNo]]) -> str:
     failed = [str(outcome.reason) for outcome in asked if outcome.value is None]
     if len(asked) == 1:
         return failed[0]
-    # What a rerun asks again before what it does not: an unreadable reply is kept.
+    # First reasons that a rerun asks again about: an unreadable reply is kept.
     telling = ([reason for reason in failed if UNREADABLE not in reason] or failed)[-1]
     return f"{len(failed)} of {len(asked)} asks failed and no two agree: {telling}"

@@ -1,7 +1,7 @@
 """Reading VDC's verdicts: a pair of yes or no and a score from 0 to 5.
 
 Source: AuroraCap, appendix R; released code wenhaochai/aurora, which takes the reply for a Python
-dictionary. Deviation: that code drops a whole caption where one reply is none.
+dictionary. Deviation: that code drops a whole caption if one reply is no dictionary.
 """
 
 from __future__ import annotations

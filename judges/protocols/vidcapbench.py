@@ -33,7 +33,7 @@ _RESULT: Final = re.compile(
     rf"^[ \t*_#]{{0,8}}your\s(?:result|answer)\b[*_ ]{{0,3}}:[ \t*_`(\[]{{0,8}}{NUMBER}",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The last line of the prompt, written anew."""
+"""The last line of the prompt, repeated."""
 _ODD_LABEL: Final = re.compile(
     rf"\bscore\b{SIGNS}(?:\b(?:is|of)\b{SIGNS})?(?:(?:[.,~<]|{GREATER})\s?[0-9]|[-+]\s[0-9])",
     re.IGNORECASE,
@@ -80,7 +80,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
 
 
 def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
-    """Lines that are a number alone, where the first one is; a last line may be cut."""
+    """Lines that are a number alone, if the first one is; a last line may be cut."""
     lines = text.split("\n")
     if cut or len(lines) == 1:
         lines.pop()

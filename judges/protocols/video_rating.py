@@ -88,7 +88,7 @@ def _in_form(form: reading.Block, text: str) -> Iterator[Statement]:
 
 
 def _rated(form: reading.Block) -> Iterator[tuple[str, str]]:
-    """The fields of the objects that are called ``scores``, at whatever depth these stand."""
+    """The fields of the objects that are called ``scores``, at any depth."""
     opened: dict[int, str] = {}
     for field in form.fields:
         if field.value in ("{", "["):
