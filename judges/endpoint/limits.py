@@ -50,19 +50,18 @@ class Quota(NamedTuple):
     """Seconds until it is full again, >= 0; ``None`` if that is not told."""
 
 
-_FAMILIES: Final = (
-    *(
-        (of, f"x-ratelimit-remaining-{of}", f"x-ratelimit-limit-{of}", f"x-ratelimit-reset-{of}")
-        for of in ("requests", "tokens")
-    ),
-    *(
-        (of, *(f"anthropic-ratelimit-{of}-{what}" for what in ("remaining", "limit", "reset")))
-        for of in ("requests", "tokens", "input-tokens", "output-tokens")
-    ),
-    *(
-        ("requests", f"{x}ratelimit-remaining", f"{x}ratelimit-limit", f"{x}ratelimit-reset")
-        for x in ("", "x-")
-    ),
+_FAMILIES: Final = tuple(
+    (resource, *(name.format(part) for part in ("remaining", "limit", "reset")))
+    for resource, name in (
+        ("requests", "x-ratelimit-{}-requests"),
+        ("tokens", "x-ratelimit-{}-tokens"),
+        ("requests", "anthropic-ratelimit-requests-{}"),
+        ("tokens", "anthropic-ratelimit-tokens-{}"),
+        ("input-tokens", "anthropic-ratelimit-input-tokens-{}"),
+        ("output-tokens", "anthropic-ratelimit-output-tokens-{}"),
+        ("requests", "ratelimit-{}"),
+        ("requests", "x-ratelimit-{}"),
+    )
 )
 """Resource, and the headers of what remains, of the full quota and of the reset."""
 
