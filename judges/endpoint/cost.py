@@ -111,7 +111,6 @@ class Prices:
     def cost_usd(
         self,
         model: str,
-        *,
         input_tokens: float,
         output_tokens: float,
         cached_tokens: float = 0.0,
@@ -289,16 +288,10 @@ class Budget:
         params = request.params
         most = max(_count(params.get(name)) or 0.0 for name in _MOST_TOKENS_FIELDS)
         n_pictures, n_letters = pictures_in(request.messages)
-        cost = self._prices.cost_usd(
-            model,
-            input_tokens=(len(request.body(attempt)) - n_letters) / SAFE_CHARS_PER_TOKEN
-            + n_pictures * price.image_tokens
-            + _TOKENS_AROUND,
-            output_tokens=max(longest, most or _DEFAULT_MAX_TOKENS)
-            * (_count(params.get("n")) or 1),
-            mode=self._mode,
-        )
-        return cost or 0.0
+        n_in = (len(request.body(attempt)) - n_letters) / SAFE_CHARS_PER_TOKEN + _TOKENS_AROUND
+        n_in += n_pictures * price.image_tokens
+        n_out = max(longest, most or _DEFAULT_MAX_TOKENS) * (_count(params.get("n")) or 1)
+        return self._prices.cost_usd(model, n_in, n_out, mode=self._mode) or 0.0
 
     async def reserve(self, request: Request, attempt: int) -> float:
         """Set a request's worst case aside and return it; wait while others may yet cost less."""
@@ -366,13 +359,8 @@ class Budget:
         return cost
 
     def _cost_usd(self, model: str, reply: Reply, cached_tokens: int) -> float | None:
-        return self._prices.cost_usd(
-            model,
-            input_tokens=reply.input_tokens,
-            output_tokens=reply.output_tokens,
-            cached_tokens=cached_tokens,
-            mode=self._mode,
-        )
+        n_in, n_out = reply.input_tokens, reply.output_tokens
+        return self._prices.cost_usd(model, n_in, n_out, cached_tokens, self._mode)
 
 
 class CappedClient:

@@ -198,13 +198,7 @@ class Meter:
         """Return US dollars of each model so far."""
         cached = dict(self.cached_tokens)
         return {
-            model: self.prices.cost_usd(
-                model,
-                input_tokens=n[0],
-                output_tokens=n[1],
-                cached_tokens=cached.get(model, 0),
-                mode=self.mode,
-            )
+            model: self.prices.cost_usd(model, n[0], n[1], cached.get(model, 0), self.mode)
             for model, n in list(self.tokens.items())
         }
 
