@@ -15,7 +15,6 @@ from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.asking import request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
-    MOST_STATEMENTS,
     UNCLEAR,
     Block,
     Unclear,
@@ -86,7 +85,7 @@ def read_ratings(reply: Reply) -> dict[str, float] | None:
     True
     """
     text = plain(reply)
-    parts = apart(text, MOST_STATEMENTS)
+    parts = apart(text)
     if parts is None or is_declined(parts[1]):
         return None
     ratings: dict[str, float] = {}

@@ -362,14 +362,14 @@ def blocks(text: str) -> Iterator[Block]:
         start = text.find("{", reader.position)
 
 
-def apart(text: str, most: int) -> tuple[list[Block], str] | None:
-    """The blocks of a text and what is around them, ``None`` if there are more than so many.
+def apart(text: str) -> tuple[list[Block], str] | None:
+    """The blocks of a text and what is around them, ``None`` if there are too many.
 
-    >>> apart("So: {'score': 2}.", 40) is None, apart("{} {}", 1) is None
+    >>> apart("So: {'score': 2}.") is None, apart("{}" * 50) is None
     (False, True)
     """
-    inner = list(islice(blocks(text), most + 1))
-    if len(inner) > most:
+    inner = list(islice(blocks(text), MOST_STATEMENTS + 1))
+    if len(inner) > MOST_STATEMENTS:
         return None
     parts, position = [], 0
     for block in inner:
@@ -398,17 +398,18 @@ class _Reader:
                 break
             sign = text[self.position]
             if sign in "{[":
-                self._open(sign)
+                if self._key is not None:
+                    self._fields.append(Field(self._key, sign, self._depth))
+                    self._key = None
+                self._stack.append(sign)
+                self.position += 1
             elif sign in "}]":
                 if self._close(sign):
-                    return self._block(closed=True)
+                    return Block(tuple(self._fields), self._start, self.position, closed=True)
             elif not self._between(sign) and not self._word(sign):
                 break
         self.position = len(text)
-        return self._block(closed=False)
-
-    def _block(self, *, closed: bool) -> Block:
-        return Block(tuple(self._fields), self._start, self.position, closed)
+        return Block(tuple(self._fields), self._start, self.position, closed=False)
 
     @property
     def _depth(self) -> int:
@@ -428,13 +429,6 @@ class _Reader:
             return False
         self.position += 1
         return True
-
-    def _open(self, sign: str) -> None:
-        if self._key is not None:
-            self._fields.append(Field(self._key, sign, self._depth))
-            self._key = None
-        self._stack.append(sign)
-        self.position += 1
 
     def _close(self, sign: str) -> bool:
         """Close a bracket; return whether the block ends here."""

@@ -65,7 +65,7 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
         number = float(as_asked[2])
         return (_VERDICTS[as_asked[1]], number) if number <= _TOP else None
     cut = reading.may_be_cut(reply)
-    parts = reading.apart(text, reading.MOST_STATEMENTS)
+    parts = reading.apart(text)
     if parts is None:
         return None
     fields, around = parts

@@ -58,7 +58,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
     """
     text = reading.plain(reply)
     cut = reading.may_be_cut(reply)
-    parts = reading.apart(text, reading.MOST_STATEMENTS)
+    parts = reading.apart(text)
     if parts is None:
         return None
     fields, around = parts

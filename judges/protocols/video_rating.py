@@ -52,7 +52,7 @@ def read_ratings(reply: Reply) -> dict[str, int] | None:
     True
     """
     text = reading.plain(reply)
-    parts = reading.apart(text, reading.MOST_STATEMENTS)
+    parts = reading.apart(text)
     if parts is None:
         return None
     forms, around = parts
