@@ -15,7 +15,6 @@ from lmms_eval_captions.judges.endpoint.failures import Role
 from lmms_eval_captions.judges.endpoint.urls import (
     Key,
     endpoint_names,
-    is_http,
     is_loopback,
     proxy_of,
     redact_url,
@@ -46,15 +45,6 @@ class Endpoint:
     """Variable that holds the key, for messages."""
     alias: str | None = None
     """Name under which the endpoint answers as the model, if it differs."""
-
-    def __post_init__(self) -> None:
-        n_usable = sum(map(is_http, self.urls))
-        if not self.urls or n_usable < len(self.urls):
-            # A text that is not a URL may hold a password anywhere.
-            raise SettingsError(
-                "endpoint: expected at least one URL such as http://127.0.0.1:8000/v1, and no "
-                f"other text, got {n_usable} of {len(self.urls)}"
-            )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -266,12 +266,9 @@ class Engine:
                 self.meter.count_done()
                 caption.n_left -= 1
                 if not caption.n_left:
-                    n = len(caption.chains)
-                    with suppress(InvalidStateError):  # it failed, or was cancelled
-                        if len(caption.results) == n:
-                            future.set_result([caption.results[i] for i in range(n)])
-                        else:
-                            future.set_exception(RuntimeError("a question ended without a result"))
+                    # It is settled already if it failed or was cancelled.
+                    with suppress(InvalidStateError, KeyError):
+                        future.set_result([caption.results[i] for i in range(len(caption.chains))])
 
     def _ended(self, started: Any, task: asyncio.Task[None]) -> None:  # noqa: ANN401
         try:

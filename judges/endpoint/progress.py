@@ -248,7 +248,6 @@ _RATE_S: Final = 120.0
 _LOGGING_S: Final = 0.2
 _SILENCE_S: Final = 5.0
 """Silence that the bar shows."""
-_MOST_FIRSTS: Final = 8
 _LEAST_USD: Final = 0.005
 
 
@@ -275,7 +274,7 @@ class Progress:
         """Note a failed attempt; the first of its kind is logged."""
         self._failures[error.kind] += 1
         self._latest = self._scrubbed(error)
-        if error.kind not in self._firsts and len(self._firsts) < _MOST_FIRSTS:
+        if error.kind not in self._firsts:
             self._firsts.add(error.kind)
             self._logged_s = time.monotonic()
             logger.warning(

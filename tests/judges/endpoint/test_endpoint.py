@@ -11,20 +11,6 @@ from lmms_eval_captions.judges.errors import SettingsError
 REMOTE = "https://judge.example/v1"
 
 
-@pytest.mark.parametrize(
-    ("urls", "words"),
-    [
-        pytest.param((), "got 0 of 0", id="none"),
-        pytest.param((REMOTE, "me:S3CRET@host"), "got 1 of 2", id="no URL"),
-    ],
-)
-def test_an_endpoint_has_urls_and_nothing_else(urls: tuple[str, ...], words: str) -> None:
-    """What is no URL is refused, and not shown."""
-    with pytest.raises(SettingsError, match=words) as error:
-        Endpoint(urls=urls)
-    assert "S3CRET" not in str(error.value)
-
-
 def test_the_key_is_in_no_text_of_an_endpoint() -> None:
     """Printing an endpoint does not print its key."""
     assert "sk-secret" not in repr(Endpoint(urls=(REMOTE,), api_key=Key("sk-secret")))
