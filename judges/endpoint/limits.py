@@ -7,141 +7,15 @@ By refusals, by time-outs, and by what the headers of answers say is left. All o
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from math import inf, sqrt
-from typing import Final, NamedTuple
+from typing import Final
 
+from lmms_eval_captions.judges.endpoint.failures import quotas_in
 from lmms_eval_captions.judges.errors import TooLateError
-
-_MOST: Final = 1e12
-_MOST_S: Final = 31 * 24 * 3600.0
-_MOST_RETRY_AFTER_S: Final = 24 * 3600.0
-"""Longest wait that is believed."""
-_SKEW_S: Final = 5.0
-"""Age of a reset that counts as now: moments are written in whole seconds."""
-_NUMBER: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.ASCII)
-_DURATION: Final = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|us|µs|ns|[dhms]))+", re.ASCII)
-_PART: Final = re.compile(r"([0-9.]+)(ms|us|µs|ns|[dhms])", re.ASCII)
-_UNITS_S: Final[Mapping[str, float]] = {
-    "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
-}  # fmt: skip
-_EPOCH_S: Final = 1e9
-_EPOCH_MS: Final = 1e12
-"""A bare number so large is a moment since 1970, in seconds or in milliseconds."""
-_MOST_CHARACTERS: Final = 64
-
-
-class Quota(NamedTuple):
-    """Remaining quota of one resource at one provider."""
-
-    resource: str
-    """``requests``, ``tokens``, ``input-tokens`` or ``output-tokens``."""
-    limit: float | None
-    """Size of the full quota, > 0; ``None`` if it is not told."""
-    remaining: float
-    reset_s: float | None
-    """Seconds until it is full again, >= 0; ``None`` if that is not told."""
-
-
-_FAMILIES: Final = tuple(
-    (resource, *(name.format(part) for part in ("remaining", "limit", "reset")))
-    for resource, name in (
-        ("requests", "x-ratelimit-{}-requests"),
-        ("tokens", "x-ratelimit-{}-tokens"),
-        ("requests", "anthropic-ratelimit-requests-{}"),
-        ("tokens", "anthropic-ratelimit-tokens-{}"),
-        ("input-tokens", "anthropic-ratelimit-input-tokens-{}"),
-        ("output-tokens", "anthropic-ratelimit-output-tokens-{}"),
-        ("requests", "ratelimit-{}"),
-        ("requests", "x-ratelimit-{}"),
-    )
-)
-"""Resource, and the headers of what remains, of the full quota and of the reset."""
-
-
-def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
-    """Read the quotas in the headers of an answer; those that are unusable are left out."""
-    found: list[Quota] = []
-    for resource, remaining_name, limit_name, reset_name in _FAMILIES:
-        value = headers.get(remaining_name)
-        if value is not None and (remaining := _number(value)) is not None:
-            limit = _number(headers.get(limit_name, ""))
-            reset_s = _seconds(headers.get(reset_name, ""), headers)
-            found.append(Quota(resource, limit or None, remaining, reset_s))
-    # More left than there can be is no count of anything.
-    return tuple(q for q in found if q.limit is None or q.remaining <= q.limit)
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, >= 0; ``None`` if it does not."""
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None and milliseconds <= 1e3 * _MOST_RETRY_AFTER_S:
-        return milliseconds / 1e3
-    value = headers.get("Retry-After")
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
-            return None
-    # What is not a number is not below anything.
-    return max(0.0, seconds) if seconds <= _MOST_RETRY_AFTER_S else None
-
-
-def _number(text: str) -> float | None:
-    text = text.strip() if len(text) <= _MOST_CHARACTERS else ""
-    if _NUMBER.fullmatch(text) is None:
-        return None
-    number = float(text)
-    return number if number <= _MOST else None
-
-
-def _seconds(text: str, headers: Mapping[str, str]) -> float | None:
-    """Seconds until a reset that is a duration, a number of seconds, or a moment."""
-    text = text.strip() if len(text) <= _MOST_CHARACTERS else ""
-    if not text:
-        return None
-    if _NUMBER.fullmatch(text) is not None:
-        seconds = float(text)
-        if seconds >= _EPOCH_S:
-            moment_s = seconds / 1e3 if seconds >= _EPOCH_MS else seconds
-            seconds = moment_s - time.time()
-    elif _DURATION.fullmatch(text) is not None:
-        seconds = sum(float(n) * _UNITS_S[unit] for n, unit in _PART.findall(text))
-    else:
-        moment = _moment_s(text)
-        if moment is None:
-            return None
-        # By the clock that wrote it, if that is known: ours may be wrong.
-        sent = _moment_s(headers.get("Date", "")[:_MOST_CHARACTERS])
-        seconds = moment - (time.time() if sent is None else sent)
-    return max(0.0, seconds) if -_SKEW_S <= seconds <= _MOST_S else None
-
-
-@lru_cache(maxsize=64)
-def _moment_s(text: str) -> float | None:
-    """Seconds since 1970 of a date as in RFC 3339, or as in HTTP."""
-    try:
-        if text[:4].isdecimal():
-            moment = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
-        else:
-            moment = parsedate_to_datetime(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=timezone.utc)
-        return moment.timestamp()
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, OSError):
-        return None
-
 
 MOST_TIME: Final = 4.0
 """Longest time for a request after time-outs, as a multiple of its time-out."""

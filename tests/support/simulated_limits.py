@@ -15,7 +15,8 @@ from math import inf
 from typing import Literal
 
 from judge_server import headers_of
-from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Pace, retry_after_s
+from lmms_eval_captions.judges.endpoint.failures import retry_after_s
+from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Pace
 
 Headers = Literal["none", "openai", "anthropic", "seconds"]
 """Whose headers an endpoint sends; ``seconds`` are those of the IETF's draft."""

@@ -17,13 +17,8 @@ from anthropic_server import KEY, AnthropicServer, error, message
 from chains import chain
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.limits import (
-    AddressLimits,
-    Pace,
-    Quota,
-    quotas_in,
-    retry_after_s,
-)
+from lmms_eval_captions.judges.endpoint.failures import Quota, quotas_in, retry_after_s
+from lmms_eval_captions.judges.endpoint.limits import AddressLimits, Pace
 from lmms_eval_captions.judges.endpoint.request import Asked
 from simulated_limits import Endpoint, Headers, Limit, Simulation, Span
 
