@@ -14,18 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 from urllib.parse import urlsplit
 
+from lmms_eval_captions.judges.endpoint import replies
 from lmms_eval_captions.judges.endpoint.failures import Source, error_within, no_reply_in
-from lmms_eval_captions.judges.endpoint.replies import (
-    NOT_READABLE,
-    count_of,
-    decode,
-    error_in,
-    has_reasoning,
-    model_in,
-    number_tokens,
-    text_of,
-    tokens_in,
-)
 from lmms_eval_captions.judges.endpoint.request import Message, NumberToken, Reply, Request, encode
 from lmms_eval_captions.judges.endpoint.urls import Key, scrub, with_path
 from lmms_eval_captions.judges.errors import JudgeRequestError, JudgeStoppedError
@@ -79,10 +69,10 @@ class Dialect:
     def read_reply(self, raw: bytes, source: Source) -> Reply:
         """Read an answer of 200; raises a :class:`JudgeError` if there is no reply in it."""
         try:
-            payload: Any = decode(source.text(raw, strictly=True))
+            payload: Any = replies.decode(source.text(raw, strictly=True))
             usage = payload.get("usage") if isinstance(payload, dict) else None
-            n_input, n_output, n_cached = tokens_in(usage)
-            error = error_in(payload)
+            n_input, n_output, n_cached = replies.tokens_in(usage)
+            error = replies.error_in(payload)
             if error is not None:
                 broken_off = error_within(error, source)
                 in_all = payload.get("error") or payload is error
@@ -95,7 +85,7 @@ class Dialect:
             choice = payload["choices"][0]
             logprobs, reason = choice.get("logprobs"), choice.get("finish_reason")
             # A message that was cut, filtered or refused may have no content.
-            text = text_of(choice["message"].get("content"))
+            text = replies.text_of(choice["message"].get("content"))
             return Reply(
                 text=text,
                 finish_reason=reason if isinstance(reason, str) else None,
@@ -103,13 +93,13 @@ class Dialect:
                 output_tokens=n_output or 0,
                 logprobs=_without_key(logprobs, text, source) if logprobs else None,
                 is_estimated=n_input is None or n_output is None,
-                model=model_in(payload),
+                model=replies.model_in(payload),
                 endpoint=source.endpoint,
                 cached_tokens=n_cached,
-                is_only_reasoning=not text.strip() and has_reasoning(choice),
+                is_only_reasoning=not text.strip() and replies.has_reasoning(choice),
                 id=payload.get("id"),
             )
-        except NOT_READABLE as unreadable:
+        except replies.NOT_READABLE as unreadable:
             raise no_reply_in(raw, source, "a chat completion") from unreadable
 
 
@@ -135,7 +125,7 @@ def without(parameters: dict[str, object], left_out: tuple[str, ...]) -> dict[st
 
 def _without_key(logprobs: object, text: str, source: Source) -> tuple[NumberToken, ...] | None:
     """Return the tokens that write a reply's numbers; none if they spell the key."""
-    tokens = number_tokens(logprobs, text)
+    tokens = replies.number_tokens(logprobs, text)
     if not tokens or not source.api_key:
         return tokens
     written = "".join(token.text for token in tokens)
@@ -230,7 +220,9 @@ class AnthropicDialect(Dialect):
         most = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
         payload: dict[str, object] = {"model": request.model, "max_tokens": most}
         payload |= {name: value for name, value in asked.items() if name not in dropped}
-        system = [text_of(m["content"]) for m in request.sent_messages if m["role"] == "system"]
+        system = [
+            replies.text_of(m["content"]) for m in request.sent_messages if m["role"] == "system"
+        ]
         if system:
             payload["system"] = "\n\n".join(system)
         payload["messages"] = [
@@ -243,32 +235,32 @@ class AnthropicDialect(Dialect):
     def read_reply(self, raw: bytes, source: Source) -> Reply:
         """See :class:`Dialect`."""
         try:
-            payload: Any = decode(source.text(raw, strictly=True))
+            payload: Any = replies.decode(source.text(raw, strictly=True))
             if payload.get("type") == "error":
                 raise error_within(payload["error"], source)
             usage = payload.get("usage")
             usage = usage if isinstance(usage, dict) else {}
-            counts = [count_of(usage.get(name)) for name in _INPUT]
+            counts = [replies.count_of(usage.get(name)) for name in _INPUT]
             n_input = None if counts[0] is None else sum(count or 0 for count in counts)
-            n_output = count_of(usage.get("output_tokens"))
+            n_output = replies.count_of(usage.get("output_tokens"))
             reason = payload.get("stop_reason")
             reason = reason if isinstance(reason, str) else None
             content = payload["content"]
             if not isinstance(content, str):
                 # Thinking is no text, and a refusal may have none.
-                content = text_of([block for block in content if block["type"] == "text"])
+                content = replies.text_of([block for block in content if block["type"] == "text"])
             return Reply(
                 text=content,
                 finish_reason=None if reason is None else _FINISH.get(reason, reason),
                 input_tokens=n_input or 0,
                 output_tokens=n_output or 0,
                 is_estimated=None in (n_input, n_output),
-                model=model_in(payload),
+                model=replies.model_in(payload),
                 endpoint=source.endpoint,
-                cached_tokens=min(n_input or 0, count_of(usage.get(_CACHED)) or 0),
+                cached_tokens=min(n_input or 0, replies.count_of(usage.get(_CACHED)) or 0),
                 id=payload.get("id"),
             )
-        except NOT_READABLE as unreadable:
+        except replies.NOT_READABLE as unreadable:
             raise no_reply_in(raw, source, "a message") from unreadable
 
 
