@@ -201,6 +201,7 @@ class ReplyStore:
             self._flushing.join()
         if self._own is not None:
             _flush(self._own.file)
+            self._own.file = -1
             self._own = None
         while self._open:
             self._open.pop().close()
@@ -241,7 +242,7 @@ class ReplyStore:
         for path in map(self._folder.joinpath, names):
             if self._own is not None and path == self._own.path:
                 continue
-            segment = self._segments.setdefault(path, _Segment(path))
+            segment = self._segments.get(path) or self._segments.setdefault(path, _Segment(path))
             try:
                 if segment.is_readable:
                     self._read_new(segment)
