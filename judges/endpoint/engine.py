@@ -115,7 +115,6 @@ class Engine:
             config, self._open_client, self._stored, self._slots, self.meter, self._progress
         )
         self._queue: deque[tuple[_Caption[Any], int]] = deque()
-        """Chains that have not started."""
         self._chains: set[asyncio.Task[None]] = set()
         self._n_starting = 0
         """Chains that have started and not asked yet: a free slot is kept for each."""

@@ -29,7 +29,7 @@ benchmarks."""
 
 @dataclass(frozen=True, slots=True)
 class RoleWords:
-    """Words of one role; most fields say with what a property is set."""
+    """Words of one role: names of it and its work, settings of its properties, and advice."""
 
     who: str
     work: str
@@ -37,15 +37,12 @@ class RoleWords:
     key: str
     model: str
     alias: str
-    """The name under which the endpoint answers."""
     url: str
     timeout: str
     max_tokens: str
     limit: str
     sight: str
-    """Advice if the model cannot see pictures."""
     video: str
-    """Advice if it takes no video."""
 
 
 _VISION: Final = "(on llama.cpp: with the model's --mmproj)"
@@ -139,7 +136,6 @@ class Source:
     api_key: str | None = field(default=None, repr=False)
     words: RoleWords = WORDS["judge"]
     endpoint: str | None = None
-    """Name of the endpoint, which goes into its replies."""
 
     @property
     def shown(self) -> str:

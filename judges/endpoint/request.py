@@ -40,7 +40,6 @@ class Picture:
 
     data: bytes
     media_type: str
-    """``image/jpeg``, ``image/png`` and the like."""
 
 
 @dataclass(frozen=True, slots=True)
