@@ -4,14 +4,14 @@
     python benchmarks/building.py speed --rate 200       # 200 clips, 40 questions of each
 
 ``filters`` builds each kind on the clips of the built-in sample with the scripted models of
-``builder_server.py``: 20 % of the questions can be answered without the clip, 10 % are wrong, 15 %
-unstable, 10 % duplicates, 5 % malformed, 10 % contradicted and 10 % seen by one road alone, each
-where the kind has such; models that know better slip in 3 % of their replies. Precision and recall
-of each filter are counted among the questions that came to it; the goal is 95 % of each. Solvers
-who only guess are both right in two of three trials at one question in a hundred: so 4 % of what
+``builder_server.py``: 20% of the questions can be answered without the clip, 10% are wrong, 15%
+unstable, 10% duplicates, 5% malformed, 10% contradicted and 10% seen by one road alone, each
+where the kind has such; models that know better slip in 3% of their replies. Precision and recall
+of each filter are counted among the questions that came to it; the goal is 95% of each. Solvers
+who only guess are both right in two of three trials at one question in a hundred: so 4% of what
 the paper's rule drops as answered blind is not, whoever applies it. What solvers know of the
 questions that stay is measured in trials of its own, as those that chose the questions would
-flatter them; it must be within 5 points of 20 %. Exits with 1 where a goal is missed.
+flatter them; it must be within 5 points of 20%. Exits with 1 where a goal is missed.
 
 ``speed`` builds capquiz against a server that works on so many requests at once: at most ``--rate``
 of them a second. The ideal is calls / rate; the goal is 1.2 times that. Then the same build is

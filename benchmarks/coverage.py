@@ -1,14 +1,14 @@
-"""How often the 95 % intervals of every metric cover the true score, on simulated benchmarks.
+"""How often the 95% intervals of every metric cover the true score, on simulated benchmarks.
 
     python benchmarks/coverage.py --simulations 2000
 
 draws benchmarks of 30 to 1,000 videos with unequal numbers of questions, whose verdicts on a video
-go together with correlations from 0 to 0.5 and whose judge flips 0 to 15 % of them (see
+go together with correlations from 0 to 0.5 and whose judge flips 0 to 15% of them (see
 ``simulated_benchmarks.py``), and counts for every metric how often its interval, and that of the
 paired difference of two captioners, has the truth inside; beside them the naive intervals that take
-every question for itself. A cell outside 93.5 to 96.5 % is drawn again with five times as many
-simulations, as one in 400 is outside by chance. ``--hard`` takes captioners that are right in 5 %
-or 95 % of the questions, ``--runs 3`` several judge runs. Exits with 1 where a cell stays outside.
+every question for itself. A cell outside 93.5 to 96.5% is drawn again with five times as many
+simulations, as one in 400 is outside by chance. ``--hard`` takes captioners that are right in 5%
+or 95% of the questions, ``--runs 3`` several judge runs. Exits with 1 where a cell stays outside.
 """
 
 # Another package is called coverage, and numba imports it where it is there: what this needs is
@@ -97,7 +97,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--videos", type=int, nargs="+", default=VIDEOS)
     parser.add_argument("--runs", type=int, default=1, help="judge runs")
-    parser.add_argument("--hard", action="store_true", help="captioners right in 5 % or 95 %%")
+    parser.add_argument("--hard", action="store_true", help="captioners right in 5%% or 95%%")
     return parser.parse_args()
 
 

@@ -53,7 +53,7 @@ class Cell:
     paired_naive: float
 
     def outside(self) -> list[str]:
-        """Which of its shares are not near enough to 95 %."""
+        """Which of its shares are not near enough to 95%."""
         shares = {"interval": self.covers, "difference": self.paired}
         return [name for name, share in shares.items() if not LOWEST <= share <= HIGHEST]
 

@@ -5,8 +5,8 @@ people grade them; a judge repeats people's verdict but for a share of pairs, mo
 than of others, on which it says anything at all, or what flatters the captioner. A sample of pairs
 is drawn as ``lmms-eval-captions label`` does, and the score is corrected as ``labels`` does. The
 truth is the score by people over all videos like these. Beside it: the interval of the labels alone
-and that of the judge alone. Exit code 1 where the corrected interval does not cover 93.5 to 96.5 %,
-or, at the papers' sizes and kappa 0.8, is not 30 % narrower than that of the labels alone.
+and that of the judge alone. Exit code 1 where the corrected interval does not cover 93.5 to 96.5%,
+or, at the papers' sizes and kappa 0.8, is not 30% narrower than that of the labels alone.
 
     python benchmarks/coverage_labels.py [--simulations 2000]
 """

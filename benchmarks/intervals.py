@@ -30,7 +30,7 @@ _SPREAD: Final = 1.5
 
 
 def full_vdc(n_videos: int, n_runs: int, *, seed: int = 0) -> dict[str, list[CaptionRecord]]:
-    """Each task of VDC to the records of its captions, 4 % of the verdicts flipped in each run.
+    """Each task of VDC to the records of its captions, 4% of the verdicts flipped in each run.
 
     Args:
         n_videos: Of each task.

@@ -34,19 +34,30 @@ Documents = Mapping[object, Mapping[str, object]]
 
 
 @contextmanager
-def compared(results: Mapping[str, Any]) -> Iterator[None]:
-    """Have lmms-eval's results name the metric that was compared, and the table no other.
+def compared(results: MutableMapping[str, Any]) -> Iterator[None]:
+    """Have lmms-eval's results name the metric that was compared, and the table mark no other.
 
     Args:
-        results: lmms-eval's of the run; changed in place: once they are saved, what is not compared
-            is text, of which the table shows no difference.
+        results: lmms-eval's of the run; changed in place. Once they are saved, the metrics that were
+            not compared stand apart, so that the table shows no difference and no star of them.
     """
     tables = _compared(results)
     for task, metrics in tables.items():
         metrics[_NAME] = f"{metrics[_NAME]} ({our_benchmarks()[task].headline})"
     yield
-    for task, metrics in tables.items():
-        _hide_differences(metrics, of_all_but=our_benchmarks()[task].headline)
+    rows: dict[str, Any] = {}
+    for name, metrics in results.get("results", {}).items():
+        rows[name] = metrics
+        if name in tables:
+            others = _not_compared(metrics, our_benchmarks()[name].headline)
+            rows[name] = {key: value for key, value in metrics.items() if key not in others}
+            # A row is shown under its alias, and a name can be used once.
+            rows[f"{name} "] = {"alias": metrics.get("alias", name), **others}
+            for of_tasks in (results.get("n-shot"), results.get("higher_is_better")):
+                if of_tasks and name in of_tasks:
+                    of_tasks[f"{name} "] = of_tasks[name]
+    if tables:
+        results["results"] = rows
 
 
 def baseline_log(path: Path, task: str) -> Path:
@@ -159,15 +170,9 @@ def _compared(results: Mapping[str, Any]) -> dict[str, MutableMapping[str, Any]]
     }
 
 
-def _hide_differences(metrics: MutableMapping[str, Any], *, of_all_but: str) -> None:
-    """Let the table show metrics without what it would take for their difference.
-
-    It subtracts the baseline's headline from every number, and leaves texts alone.
-    """
-    for key, value in metrics.items():
-        name, comma, _ = key.partition(",")
-        if comma and name != of_all_but and "_stderr" not in name:
-            if isinstance(value, float):
-                metrics[key] = f"{value:.4f}"
-            elif isinstance(value, int):
-                metrics[key] = str(value)
+def _not_compared(metrics: Mapping[str, Any], headline: str) -> dict[str, Any]:
+    return {
+        key: value
+        for key, value in metrics.items()
+        if "," in key and key.partition(",")[0].partition("_stderr")[0] != headline
+    }

@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
 from lmms_eval_captions.judges.endpoint.endpoint import cache_folder
 from lmms_eval_captions.judges.endpoint.progress import end_other_bars
 from lmms_eval_captions.judges.endpoint.store import require_writable
-from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
@@ -39,6 +39,8 @@ class RunGuard:
     lmms-eval starts the judge after captioning."""
     is_ours: bool = False
     """Whether a task of ours is in it."""
+    lacks_samples: bool = False
+    """Whether it is to be compared with a baseline, but lmms-eval keeps nothing to compare."""
 
     def require_judge(self, benchmark: Benchmark[Any, Any]) -> None:
         """Raise, before anything is captioned, where this run's captions could not be judged.
@@ -47,6 +49,11 @@ class RunGuard:
             CaptionsError: If the settings of the judge cannot be used, or replies not be kept.
         """
         self.is_ours = True
+        if self.lacks_samples:
+            raise SettingsError(
+                "--baseline compares nothing without --log_samples: add --log_samples (and "
+                "--output_path), or leave --baseline out"
+            )
         if not self.will_judge:
             return
         # Read anew when the judge is first asked.
@@ -109,6 +116,7 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
     """
     RUN_GUARD.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
     RUN_GUARD.is_ours = False
+    RUN_GUARD.lacks_samples = bool(arguments.get("baseline") and not arguments.get("log_samples"))
     # A run before this one in the same process may have ended early.
     THIS_RUN.clear()
     RUN_CAPTIONS.begin()

@@ -42,7 +42,7 @@ class Certificate:
     value: float | None
     """The headline, ``None`` without a value."""
     half_width: float | None
-    """With 95 % certainty all questions would give a headline within so many points of it."""
+    """With 95% certainty all questions would give a headline within so many points of it."""
     cheap_judge: str | None = None
     correlation: float | None = None
     """Of the two judges' verdicts on the questions that both were asked, in [-1, 1]; ``None``

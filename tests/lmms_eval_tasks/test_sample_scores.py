@@ -257,13 +257,13 @@ def _bootstrap_interval(
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # lmms-eval leaves its file open
 def test_the_table_shows_a_difference_of_the_headline_alone(tmp_path: Path) -> None:
-    """It subtracts the baseline's headline from each number: others are shown without."""
+    """The others have no difference, no p-value and no star."""
     paired = {
         "paired_baseline": "then",
         "paired_baseline_score": 40.0,
         "paired_ci_lower": -1.0,
         "paired_ci_upper": 3.0,
-        "paired_pvalue": 0.4,
+        "paired_pvalue": 0.004,
     }
     numbers = {"vdc_acc,none": 41.0, "vdc_score,none": 2.25, "unscored,none": 0}
     results: dict[str, Any] = {
@@ -280,6 +280,7 @@ def test_the_table_shows_a_difference_of_the_headline_alone(tmp_path: Path) -> N
     assert saved["paired_baseline"] == "then (vdc_acc)"
     rows = {line.split("|")[4].strip(): line for line in make_table(results).splitlines()}
     assert "+1.0%" in rows["vdc_acc"]
+    assert "0.0040*" in rows["vdc_acc"]
     assert "2.25" in rows["vdc_score"]
     for name in ("vdc_score", "unscored"):
-        assert rows[name].split("|")[-4].strip() == "N/A"
+        assert [cell.strip() for cell in rows[name].split("|")[-5:-1]] == ["N/A"] * 4

@@ -316,6 +316,12 @@ THROUGH_LMMS_EVAL: Final = {
         "Specify --output_path",
         exit_code=1,
     ),
+    "baseline": Mistake(
+        (*FILE, "path={captions}", *CAMERA, "--baseline", "{root}"),
+        "--baseline compares nothing without --log_samples",
+        "add --log_samples",
+        exit_code=1,
+    ),
     "output": Mistake(
         (*FILE, "path={captions}", *CAMERA, "--output_path", "{root}/file"),
         "could not be saved",
