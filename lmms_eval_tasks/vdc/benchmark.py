@@ -42,6 +42,11 @@ _CAPTION_CHARS: Final = {
     "detailed": 1200,
 }
 
+_NOT_IN_ALL: Final = frozenset(
+    {"699b3cf7c5b6fc1187aa829ea8e5795b27a06a811fe63d4e9c78e50d87a3c21c", "JJshlR5WkrY"}
+)
+"""Videos that the official file of the main object lacks; the others are in all five."""
+
 
 def tasks_of_aspects(
     prefix: str, judge_prompts: Sequence[str] = (), *, note: str = "", **extras: str
@@ -71,10 +76,15 @@ def tasks_of_aspects(
 
 
 def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
+    """Return the videos by their ids: so ``--limit`` takes the same ones in every aspect.
+
+    The five official files have orders of their own.
+    """
     aspect = task.fields["aspect"]
+    questions = read_questions(settings, aspect)
     return [
-        {"video_id": video_id, "aspect": aspect, "questions": list(pairs)}
-        for video_id, pairs in read_questions(settings, aspect).items()
+        {"video_id": video_id, "aspect": aspect, "questions": list(questions[video_id])}
+        for video_id in sorted(questions, key=lambda name: (name in _NOT_IN_ALL, name))
     ]
 
 
