@@ -38,7 +38,7 @@ def compared(results: MutableMapping[str, Any]) -> Iterator[None]:
     """Have lmms-eval's results name the metric that was compared, and the table mark no other.
 
     Args:
-        results: lmms-eval's of the run; changed in place. Once they are saved, the metrics that were
+        results: lmms-eval's of the run; changed in place. Once they are saved, metrics that were
             not compared stand apart, so that the table shows no difference and no star of them.
     """
     tables = _compared(results)

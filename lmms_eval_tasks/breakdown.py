@@ -24,7 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.question_groups import (
     cells_of,
     values_in,
 )
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import counts_in, weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
@@ -35,33 +35,14 @@ Breakdown = dict[str, dict[str, dict[str, Figure]]]
 runs, ``None`` where it has no value, what stands beside it, or a count."""
 
 
-def breakdown_item(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> Item:
-    """A caption's item of ``breakdown``: all that metrics read, once."""
-    return record.kept(dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics)))
-
-
-def read_breakdown_item(benchmark: Benchmark[Any, Any], item: Item) -> CaptionRecord:
-    """The record of a caption's item of ``breakdown``, with what every metric reads."""
-    record = CaptionRecord.read(item)
-    values = {name: record.values[benchmark.source_of_values(name)] for name in benchmark.metrics}
-    return replace(record, values=values)
-
-
-def report(finished: FinishedTask) -> str:
-    """Show all numbers of a task or group, and keep them for the end of the run.
-
-    Args:
-        finished: The task, or the group.
-
-    Returns:
-        Where the breakdown is, or why there is none.
-    """
+def report(finished: FinishedTask) -> None:
+    """Show all numbers of a task or group, and keep them for the end of the run."""
     benchmark, records = finished.benchmark, finished.records
     task, note = records[0].task, finished.note
     THIS_RUN.tasks[task] = finished
     THIS_RUN.breakdowns.pop(task, None)
     if not has_score(records):
-        return "none: there is no score"
+        return
     signature = signature_of(records, finished.args)
     n_dropped = sum(record.n_dropped for record in records)
     counted, of_captions = weighed(benchmark, records)
@@ -80,7 +61,6 @@ def report(finished: FinishedTask) -> str:
     if certificate is not None:
         logger.info("{}, a sample: {}", task, certificate.words)
     THIS_RUN.breakdowns[task] = {**head, **breakdown}
-    return "written where lmms-eval saves its results"
 
 
 def break_down(

@@ -17,24 +17,16 @@ from lmms_eval_captions.judges.settings import data_settings, read_judge_setting
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
-from lmms_eval_captions.lmms_eval_tasks.breakdown import (
-    breakdown_item,
-    read_breakdown_item,
-    report,
-)
+from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, read_whole
 from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_items
-from lmms_eval_captions.lmms_eval_tasks.scoring import (
-    score_of,
-    signature_of,
-    total_unscored,
-)
+from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
 from lmms_eval_captions.lmms_eval_tasks.submission import submit
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
@@ -45,7 +37,9 @@ if TYPE_CHECKING:
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
 Message = dict[str, object]
-Aggregation = Callable[[Sequence[Item]], float]
+Aggregation = Callable[..., float]
+"""Of a metric's items; lmms-eval adds its command line as ``args``."""
+UNSCORED: Final = "unscored"
 
 _KNOWING: Final = threading.Lock()
 """Held while it is found out what is known: lmms-eval hands captions in by several threads."""
@@ -133,18 +127,41 @@ class Hooks(Generic[Q, J]):
             metric: partial(JudgedCaption.item, benchmark=self.benchmark, name=metric)
             for metric in self.benchmark.metrics
         }
-        items["unscored"] = lambda caption: caption.record.head()
-        items["signature"] = lambda caption: {
-            "signature": signature_of([caption.record]),
-            **caption.record.head(),
-        }
-        items["breakdown"] = lambda caption: breakdown_item(self.benchmark, caption.record)
+        items[UNSCORED] = lambda caption: caption.record.head()
         # One is enough to take along what this rank has asked.
-        kinds = {"breakdown": AccountedRecord}
+        kinds = {self.benchmark.headline: AccountedRecord}
         return {
             name: kinds.get(name, PendingRecord)(partial(_made, judged, item))
             for name, item in items.items()
         }
+
+    @property
+    def metric_list(self) -> list[dict[str, object]]:
+        """The metrics of a task, as its YAML file lists them."""
+        metrics: list[dict[str, object]] = [
+            {
+                "metric": name,
+                "aggregation": self.aggregate(name),
+                "higher_is_better": metric.higher_is_better,
+            }
+            for name, metric in self.benchmark.metrics.items()
+        ]
+        unscored = {"metric": UNSCORED, "aggregation": self.aggregate_unscored}
+        return [*metrics, {**unscored, "higher_is_better": False}]
+
+    @property
+    def group_metric_list(self) -> list[dict[str, object]]:
+        """The metrics of a group of all tasks, whose scores are plain means of theirs."""
+        means: dict[str, object] = dict.fromkeys(self.benchmark.metrics, "mean")
+        return metric_list_of_group({**means, UNSCORED: sum_over_tasks})
+
+    def hook(self, name: str) -> Any:  # noqa: ANN401 - of any type that a hook has
+        """Return a hook by its name, for the YAML files.
+
+        Raises:
+            AttributeError: If there is none.
+        """
+        return getattr(self, name)
 
     def see_captions(self, docs: Sequence[Doc], captions: Mapping[int, str]) -> None:
         """Take notice of all captions of a task that this process has, before any is judged.
@@ -173,45 +190,32 @@ class Hooks(Generic[Q, J]):
         return partial(self._aggregate, metric)
 
     def aggregate_unscored(self, items: Sequence[Item]) -> int:
-        """Questions without a verdict, over all captions and judge runs."""
+        """Return the number of questions without a verdict, over all captions and judge runs."""
         return total_unscored([CaptionRecord.read(item) for item in resolve(items)])
 
-    def aggregate_signature(
-        self, items: Sequence[Item], args: argparse.Namespace | None = None
-    ) -> str:
-        """What moved the score, in one line.
-
-        Args:
-            items: The captions' items of ``signature``.
-            args: lmms-eval's command line, see :meth:`aggregate_breakdown`.
-        """
-        return signature_of([CaptionRecord.read(item) for item in resolve(items)], args)
-
-    def aggregate_breakdown(
-        self, items: Sequence[Item], args: argparse.Namespace | None = None
-    ) -> str:
-        """Show all numbers, and keep them for the end of the run.
-
-        Args:
-            items: The captions' items of ``breakdown``.
-            args: lmms-eval's command line, which it hands to whoever has a parameter ``args``.
-
-        Returns:
-            Where the breakdown is, or why there is none.
-        """
-        records = [read_breakdown_item(self.benchmark, item) for item in resolve(items)]
-        if not records:
-            return "none: no captions were judged"
-        JUDGE_RUN.anchors.forget(records[0].task)
-        note = self.benchmark.tasks[records[0].task].note
-        return report(FinishedTask(self.benchmark, records, args, note))
-
-    def _aggregate(self, name: str, items: Sequence[Item]) -> float:
+    def _aggregate(
+        self, name: str, items: Sequence[Item], args: argparse.Namespace | None = None
+    ) -> float:
+        """Return a metric; with the headline, the task is told and kept for the end of the run."""
         complete = resolve(items)
         records = read_items(self.benchmark, name, complete)
         # lmms-eval takes the standard error of what is in the items once this returns.
         score_items(self.benchmark, name, complete, records)
-        return score_of(self.benchmark, name, records)
+        score = score_of(self.benchmark, name, records)
+        if name == self.benchmark.headline and records:
+            task = records[0].task
+            whole = [read_whole(self.benchmark, item) for item in complete]
+            JUDGE_RUN.anchors.forget(task)
+            report(FinishedTask(self.benchmark, whole, args, self.benchmark.tasks[task].note))
+        return score
+
+
+def metric_list_of_group(aggregations: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return the metrics of a group, as its YAML file lists them."""
+    return [
+        {"metric": name, "aggregation": aggregation, "weight_by_size": False}
+        for name, aggregation in aggregations.items()
+    ]
 
 
 def _made(judged: Callable[[], JudgedCaption[J]], item: Callable[[JudgedCaption[J]], Item]) -> Item:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from math import isnan, nan
 from statistics import fmean
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of, examples_of
 from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Names, Values
+from lmms_eval_captions.lmms_eval_tasks.records import RECORD, CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 from lmms_eval_captions.lmms_eval_tasks.signature import (
@@ -42,7 +42,7 @@ class JudgedCaption(Generic[J]):
     judgements: Sequence[J]
 
     def item(self, benchmark: Benchmark[Q, J], name: str) -> Item:
-        """What lmms-eval gathers and saves of one of the benchmark's metrics."""
+        """Return what lmms-eval gathers and saves of one of the benchmark's metrics."""
         metric, record = benchmark.metrics[name], self.record
         sample = Sample.of(record)
         score = caption_score(metric, record, record.values[name])
@@ -53,9 +53,22 @@ class JudgedCaption(Generic[J]):
             **record.head(),
             metric.field: record.values[name],
             **({} if sample is None else {"sample": sample.of_metric(name).to_item()}),
-            **(record.fields if is_headline or metric.reads_fields else {}),
+            **({"fields": dict(record.fields)} if metric.reads_fields else {}),
+            **({RECORD: whole_record(benchmark, record)} if is_headline else {}),
             **({"judgements": list(map(_logged, self.judgements))} if is_headline else {}),
         }
+
+
+def whole_record(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> Item:
+    """Return what the headline's item holds of a record: all that metrics read, once."""
+    return record.whole(dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics)))
+
+
+def read_whole(benchmark: Benchmark[Any, Any], item: Item) -> CaptionRecord:
+    """Read the record of a headline's item, with what every metric reads."""
+    record = CaptionRecord.read_whole(item)
+    values = {name: record.values[benchmark.source_of_values(name)] for name in benchmark.metrics}
+    return replace(record, values=values)
 
 
 def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:

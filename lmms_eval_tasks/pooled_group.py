@@ -1,13 +1,13 @@
 """A group whose numbers are those of all its tasks' questions together, not a mean of its tasks.
 
 lmms-eval hands a group's aggregation the scores of its tasks and their numbers of documents. What
-was counted is not in them, so the tasks' aggregations of ``breakdown``, which come first and in the
-same process, leave their records in ``THIS_RUN``.
+was counted is not in them, so the tasks' aggregations, which come first and in the same process,
+leave their records in ``THIS_RUN``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import nan
@@ -17,8 +17,9 @@ from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
+from lmms_eval_captions.lmms_eval_tasks.hooks import UNSCORED, metric_list_of_group
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
+from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks
 from lmms_eval_captions.lmms_eval_tasks.signature import digest_of_all
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
@@ -45,26 +46,27 @@ class PooledGroup:
         # lmms-eval copies a group's configuration, hooks and all.
         return self
 
-    def aggregate(self, metric: str) -> Callable[[Sequence[float], Sequence[int], bool], float]:
-        """The group's aggregation of a metric."""
-        return partial(self._aggregate, metric)
-
-    def aggregate_breakdown(
-        self, _values: Sequence[str], _sizes: Sequence[int], _weighted: bool
-    ) -> str:
-        """Show the group's own breakdown; where it is, or why there is none."""
-        records = self._records("breakdown")
-        if not records:
-            return "none: not all tasks of the group were aggregated in this process"
-        # Groups' aggregations are not told the command line.
-        args = THIS_RUN.tasks[records[0].task].args
-        return report(FinishedTask(self._benchmark, self._as_one(records), args, self._note))
+    @property
+    def group_metric_list(self) -> list[dict[str, object]]:
+        """The metrics of the group, as its YAML file lists them."""
+        pooled: dict[str, object] = {
+            name: partial(self._aggregate, name) for name in self._benchmark.metrics
+        }
+        return metric_list_of_group({**pooled, UNSCORED: sum_over_tasks})
 
     def _aggregate(
         self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool
     ) -> float:
         records = self._records(metric)
-        return score_of(self._benchmark, metric, self._as_one(records)) if records else nan
+        if not records:
+            return nan
+        as_one = self._as_one(records)
+        score = score_of(self._benchmark, metric, as_one)
+        if metric == self._benchmark.headline:
+            # Groups' aggregations are not told the command line.
+            args = THIS_RUN.tasks[records[0].task].args
+            report(FinishedTask(self._benchmark, as_one, args, self._note))
+        return score
 
     def _as_one(self, records: Sequence[CaptionRecord]) -> list[CaptionRecord]:
         """Records of all tasks as those of one, whose signature is the group's."""
@@ -84,11 +86,10 @@ class PooledGroup:
         missing = [task for task in tasks if task not in THIS_RUN.tasks]
         if missing:
             logger.error(
-                "{} {} is {}: it is counted over the pairs of {}, and {} was not aggregated in "
+                "{} {} is nan: it is counted over the pairs of {}, and {} was not aggregated in "
                 "this process. Run both tasks in one run: --tasks {}",
                 self._name,
                 metric,
-                "not written" if metric == "breakdown" else "nan",
                 " and ".join(tasks),
                 " and ".join(missing),
                 self._name,

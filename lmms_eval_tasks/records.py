@@ -1,15 +1,14 @@
 """One judged caption: what lmms-eval gathers, aggregates and writes into its samples.
 
-lmms-eval knows items alone: a dictionary for each metric of each caption, which ranks send one
-another as they are. :meth:`CaptionRecord.head` and what :mod:`hooks` adds to it are the only
-place that makes an item, :meth:`CaptionRecord.read` the only one that reads it back.
+lmms-eval knows only items: a dictionary for each metric of each caption, which ranks send one
+another as they are. The headline's item holds the whole record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 Item = dict[str, object]
 """A caption's item of one metric, of JSON's types."""
@@ -20,15 +19,21 @@ Names = Sequence[Sequence[str | None]]
 
 V = TypeVar("V")
 
-_HEAD: Final = (
-    "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
-    "n_empty", "n_dropped", "reasons", "no_caption", "questions", "evidence", "n_population",
+RECORD: Final = "record"
+"""Key of the headline's item that holds the record."""
+
+_HEAD: Final[Mapping[str, type]] = {
+    "task": str, "video_id": str, "judge": str, "runs": int, "protocol": int, "extras": dict,
+    "n_questions": int, "n_unscored": int, "n_empty": int, "reasons": dict,
+}  # fmt: skip
+_HEAD_IF_ANY: Final[Mapping[str, type]] = {
+    "n_dropped": int, "no_caption": str, "questions": str, "evidence": dict, "n_population": int,
+}  # fmt: skip
+"""Left out of an item if empty."""
+_WHOLE: Final = (
+    "values", "groups", "asked", "unscored_because", "tokens", "n_words", "caption_digest",
+    "sample", "fields",
 )  # fmt: skip
-_KEPT: Final = (
-    "values", "groups", "asked", "n_words", "caption_digest", "sample", "unscored_because",
-    "tokens",
-)  # fmt: skip
-"""What :meth:`CaptionRecord.kept` adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,85 +95,46 @@ class CaptionRecord:
     """What else the benchmark keeps of a caption."""
 
     def head(self) -> Item:
-        """What every item of the caption begins with."""
-        return {
-            "task": self.task,
-            "video_id": self.video_id,
-            "judge": self.judge,
-            "runs": self.runs,
-            "protocol": self.protocol,
-            "extras": dict(self.extras),
-            "n_questions": self.n_questions,
-            "n_unscored": self.n_unscored,
-            "n_empty": self.n_empty,
-            **({"n_dropped": self.n_dropped} if self.n_dropped else {}),
-            **({} if self.no_caption is None else {"no_caption": self.no_caption}),
-            "reasons": dict(self.reasons),
-            **({"questions": self.questions} if self.questions else {}),
-            **({"evidence": dict(self.evidence)} if self.evidence else {}),
-            **({"n_population": self.n_population} if self.n_population else {}),
-        }
+        """Return what every item of the caption begins with."""
+        head = {name: _plain(getattr(self, name)) for name in _HEAD}
+        return head | {name: _plain(v) for name in _HEAD_IF_ANY if (v := getattr(self, name))}
 
-    def kept(self, metrics: Iterable[str]) -> Item:
-        """What lmms-eval gathers and saves for the breakdown: all that metrics read, once.
+    def whole(self, metrics: Iterable[str]) -> Item:
+        """Return all else, for the headline's item.
 
         Args:
-            metrics: Those whose values are written, the others read the same.
+            metrics: Those whose values are written; the others read the same.
         """
-        return {
-            **self.head(),
-            "values": {name: self.values[name] for name in metrics},
-            "groups": self.groups,
-            "asked": self.asked,
-            **({"unscored_because": self.unscored_because} if self.unscored_because else {}),
-            **({"tokens": self.tokens} if self.tokens else {}),
-            "n_words": self.n_words,
-            "caption_digest": self.caption_digest,
-            **({"sample": self.sample} if self.sample else {}),
-            **self.fields,
-        }
+        whole = {name: getattr(self, name) for name in _WHOLE}
+        return whole | {"values": {name: self.values[name] for name in metrics}}
 
     @classmethod
     def read(cls, item: Mapping[str, object], **values: str) -> CaptionRecord:
-        """The record of an item, with what the item holds of it.
+        """Read what the item of a metric holds of the record.
 
         Args:
-            item: An item of any metric, complete.
-            values: Metric to the item's field that holds what the metric reads.
+            item: Complete.
+            values: Metric to the item's key of what the metric reads.
 
         Raises:
-            TypeError: If a field is missing or of another type.
+            TypeError: If a part is missing or of another type.
         """
-        stored = item.get("values", {})
         return cls(
-            task=_get(item, "task", str),
-            video_id=_get(item, "video_id", str),
-            judge=_get(item, "judge", str),
-            runs=_get(item, "runs", int),
-            protocol=_get(item, "protocol", int),
-            extras=_get(item, "extras", dict),
-            n_questions=_get(item, "n_questions", int),
-            n_unscored=_get(item, "n_unscored", int),
-            n_empty=_get(item, "n_empty", int),
-            n_dropped=_get(item, "n_dropped", int) if "n_dropped" in item else 0,
-            reasons=_get(item, "reasons", dict),
-            no_caption=_get(item, "no_caption", str) if "no_caption" in item else None,
-            questions=_get(item, "questions", str) if "questions" in item else "",
-            evidence=_get(item, "evidence", dict) if "evidence" in item else {},
-            n_population=_get(item, "n_population", int) if "n_population" in item else 0,
+            **_head_of(item),
+            values={metric: _get(item, name, list) for metric, name in values.items()},
             sample=_get(item, "sample", dict) if "sample" in item else {},
-            values={
-                **cast("dict[str, Values]", stored),
-                **{metric: _get(item, name, list) for metric, name in values.items()},
-            },
-            groups=cast("dict[str, Names]", item.get("groups", {})),
-            asked=cast("Sequence[str]", item.get("asked", ())),
-            unscored_because=cast("Names", item.get("unscored_because", ())),
-            tokens=cast("Sequence[Sequence[Sequence[int]]]", item.get("tokens", ())),
-            n_words=cast("int | None", item.get("n_words")),
-            caption_digest=cast("str", item.get("caption_digest", "")),
-            fields={name: value for name, value in item.items() if name not in (*_HEAD, *_KEPT)},
+            fields=_get(item, "fields", dict) if "fields" in item else {},
         )
+
+    @classmethod
+    def read_whole(cls, item: Mapping[str, object]) -> CaptionRecord:
+        """Read the record of a headline's item.
+
+        Raises:
+            TypeError: If a part is missing or of another type.
+        """
+        whole = _get(item, RECORD, dict)
+        return cls(**_head_of(item), **{name: whole[name] for name in _WHOLE})
 
 
 class PendingRecord(dict[str, object]):
@@ -195,6 +161,15 @@ class PendingRecord(dict[str, object]):
 def resolve(items: Iterable[Item]) -> list[Item]:
     """Wait for every item; those that came from other ranks are complete already."""
     return [item.wait() if isinstance(item, PendingRecord) else item for item in items]
+
+
+def _head_of(item: Mapping[str, object]) -> dict[str, Any]:
+    kinds = {**_HEAD, **{name: of for name, of in _HEAD_IF_ANY.items() if name in item}}
+    return {name: _get(item, name, kind) for name, kind in kinds.items()}
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def _get(item: Mapping[str, object], name: str, kind: type[V]) -> V:

@@ -20,6 +20,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import (
     Document,
     judging_document,
+    leaves_of,
     metrics_of,
     moment,
 )
@@ -28,8 +29,12 @@ from lmms_eval_captions.lmms_eval_tasks.run_record import append_to_record
 from lmms_eval_captions.lmms_eval_tasks.saved_results import (
     blank_what_is_unavailable,
     name_judge,
-    take_out_words,
     with_intervals,
+)
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    NOT_JUDGED,
+    signature_of,
+    signatures_of_tasks,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
@@ -70,7 +75,7 @@ def completed(
 def complete(
     results: MutableMapping[str, Any], *, folder: Path | None, stamp: str
 ) -> FinishedRun | None:
-    """Take our words out of the metrics, and write the run's breakdowns and its judging document.
+    """Write the run's verdicts, breakdowns and judging document, and name them in its results.
 
     Args:
         results: lmms-eval's results of the run, about to be saved and printed; changed in place.
@@ -83,7 +88,7 @@ def complete(
     if results.get("config", {}).get("resolved_cli_args", {}).get("predict_only"):
         document = _predicted(results, folder=folder, stamp=stamp)
         return FinishedRun(document, folder, stamp) if document["tasks"] else None
-    ours = take_out_words(results, THIS_RUN.tasks)
+    ours = dict(_ours(results))
     if not ours:
         return None
     results[OURS] = {"judging": None, "tasks": ours}
@@ -106,6 +111,27 @@ def complete(
     }
     results[OURS]["judging"] = _write(document, "judging", "", folder=folder, stamp=stamp)
     return FinishedRun(document, folder, stamp)
+
+
+def _ours(results: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield tasks and groups of ours with their signatures, in lmms-eval's order."""
+    for name in results["results"]:
+        leaves = leaves_of(results, name)
+        if not all(leaf in our_benchmarks() for leaf in leaves):
+            continue
+        finished = [THIS_RUN.tasks[leaf] for leaf in leaves if leaf in THIS_RUN.tasks]
+        signatures = [signature_of(task.records, task.args) for task in finished]
+        sizes = [len(task.records) for task in finished]
+        if leaves == [name]:
+            yield (
+                name,
+                {
+                    "signature": signatures[0] if signatures else NOT_JUDGED,
+                    "breakdown": "none: there is no score",
+                },
+            )
+        elif "unscored,none" in results["results"][name]:
+            yield name, {"signature": signatures_of_tasks(signatures, sizes, False)}
 
 
 def _head(results: Mapping[str, Any], captions: str | None) -> Document:

@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import isnan
-from typing import Any, Final
+from typing import Any
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
-from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
-
-_MOVED: Final = ("signature", "breakdown")
-"""Metrics that are no numbers."""
-
-
-def take_out_words(results: Mapping[str, Any], tasks: Container[str]) -> dict[str, dict[str, str]]:
-    """Take signatures and breakdowns, which are no numbers, out of the metrics.
-
-    Args:
-        results: lmms-eval's results of a run; changed in place.
-        tasks: Tasks and groups that are known to be ours; others are by their signature.
-
-    Returns:
-        What was taken out of each task and group of ours.
-    """
-    ours: dict[str, dict[str, str]] = {}
-    for table in ("results", "groups"):
-        for task, metrics in results.get(table, {}).items():
-            words = {
-                name: str(value)
-                for name in _MOVED
-                for key, value in metrics.items()
-                if key.partition(",")[0] == name
-            }
-            if task in tasks or "judge" in Signature.parse(words.get("signature", "")).fields:
-                ours.setdefault(task, words)
-                for key in list(metrics):
-                    if key.partition(",")[0].partition("_")[0] in _MOVED:
-                        del metrics[key]
-    return ours
 
 
 def name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:

@@ -33,6 +33,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 _SHOWN: Final = 5
+NOT_JUDGED: Final = "no captions were judged"
 
 
 def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]) -> float:
@@ -210,7 +211,7 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
         args: lmms-eval's command line, where it is known.
     """
     if not records:
-        return "no captions were judged"
+        return NOT_JUDGED
     extras = extras_of(records)
     captions = extras.pop(CAPTIONS, None)
     if PRECISION in extras:

@@ -13,8 +13,4 @@ _GROUP = PooledGroup(
     "grade unstably and that are meant to be judged by people (section 3.4)",
 )
 
-group_acc = _GROUP.aggregate("acc")
-group_pre = _GROUP.aggregate("pre")
-group_cov = _GROUP.aggregate("cov")
-group_con = _GROUP.aggregate("con")
-group_breakdown = _GROUP.aggregate_breakdown
+group_metric_list = _GROUP.group_metric_list
