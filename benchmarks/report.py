@@ -195,14 +195,11 @@ def _sample(
             "cached": False, "question": question, "answer": answer, "predicted_answer": said,
             "verdict": verdict, "score": float(grade),
         })  # fmt: skip
-    item = {"metric": "vdc_acc", "task": task, "video_id": video, "judgements": judgements}
     # What else a log holds of a caption is as long again, and is read with it.
     values = {"vdc_acc": [list(verdicts)], "vdc_score": [[said["score"] for said in judgements]]}
-    asked = [question for question, _, _ in pairs]
-    return {
-        "target": video, "filtered_resps": text, "vdc_acc": item,
-        "breakdown": {"task": task, "video_id": video, "values": values, "asked": asked},
-    }  # fmt: skip
+    record = {"values": values, "asked": [question for question, _, _ in pairs]}
+    item = {"task": task, "video_id": video, "record": record, "judgements": judgements}
+    return {"target": video, "filtered_resps": text, "vdc_acc": item}
 
 
 def _questions(aspect: str) -> Iterator[tuple[str, list[Pair]]]:

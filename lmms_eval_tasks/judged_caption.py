@@ -231,9 +231,9 @@ def _unscored_because(runs: Sequence[Sequence[tuple[Q, J | None]]], judged: Judg
 
 def _tokens(
     runs: Sequence[Sequence[tuple[Q, J | None]]],
-) -> list[list[tuple[int, int]]]:
+) -> list[list[list[int]]]:
     usages = [[NO_USAGE if one is None else one.usage for _, one in run] for run in runs]
-    tokens = [[(usage.input_tokens, usage.output_tokens) for usage in run] for run in usages]
+    tokens = [[[usage.input_tokens, usage.output_tokens] for usage in run] for run in usages]
     return tokens if any(any(map(any, run)) for run in tokens) else []
 
 

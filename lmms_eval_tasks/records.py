@@ -105,7 +105,7 @@ class CaptionRecord:
         Args:
             metrics: Those whose values are written; the others read the same.
         """
-        whole = {name: getattr(self, name) for name in _WHOLE}
+        whole = {name: _plain(getattr(self, name)) for name in _WHOLE}
         return whole | {"values": {name: self.values[name] for name in metrics}}
 
     @classmethod
@@ -169,7 +169,9 @@ def _head_of(item: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    return dict(value) if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _get(item: Mapping[str, object], name: str, kind: type[V]) -> V:

@@ -44,13 +44,13 @@ def test_a_limit_ends_in_nan_with_the_reason_and_a_rerun_goes_on(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "0.05")
     items = _items(30)
-    assert isnan(hooks.aggregate_acc(items["vdc_acc"]))
+    assert isnan(hooks.aggregate("vdc_acc")(items["vdc_acc"]))
     assert "LMMS_CAPTIONS_MAX_COST" in str(items["vdc_acc"][-1]["reasons"])
     n_first = server.counts.n_requests
     assert 0 < n_first < 300
     JUDGE_RUN.close()
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
-    assert not isnan(hooks.aggregate_acc(_items(30)["vdc_acc"]))
+    assert not isnan(hooks.aggregate("vdc_acc")(_items(30)["vdc_acc"]))
     assert server.counts.n_requests == 300
 
 
@@ -71,7 +71,7 @@ def test_prices_that_cannot_be_read_are_the_reason(
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_PRICES", str(tmp_path / "nowhere.yaml"))
-    assert isnan(hooks.aggregate_acc(_items(2)["vdc_acc"]))
+    assert isnan(hooks.aggregate("vdc_acc")(_items(2)["vdc_acc"]))
     assert any("LMMS_CAPTIONS_PRICES" in line for line in logged)
     assert server.counts.n_requests == 0
 
@@ -84,7 +84,7 @@ def test_batch_mode_judges_all_captions_in_two_batches(bench: pytest.MonkeyPatch
         bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
         bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
         bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "4")
-        acc = hooks.aggregate_acc(_items(40)["vdc_acc"])
+        acc = hooks.aggregate("vdc_acc")(_items(40)["vdc_acc"])
         assert 0.0 <= acc <= 100.0
         assert server.sizes == [200, 200]
 

@@ -171,7 +171,7 @@ def _system(name: str, metric: str, records: Sequence[CaptionRecord]) -> list[Sa
     field = benchmark.metrics[metric].field
     items = [
         {
-            metric: {**record.head(), field: record.values[metric], **record.fields},
+            metric: {**record.head(), field: record.values[metric], "fields": record.fields},
             "unscored": record.head(),
         }
         for record in records

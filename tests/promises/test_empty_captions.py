@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from aggregated import signature_of_items
 from conftest import ServerFactory
 from judge_server import scripted_reply
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks as capquiz
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
+from lmms_eval_captions.lmms_eval_tasks.vdc import rouge_hooks as vdc_rouge
 from lmms_eval_captions.lmms_eval_tasks.vdc import vdd_hooks as vdc_vdd
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks as vidcapbench
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
@@ -34,12 +36,9 @@ class Case:
 
     hooks: ModuleType
     doc: Mapping[str, object]
-    aggregate: Mapping[str, str]
-    """Metric to its aggregation."""
     silent: Mapping[str, float]
     """Metric to its value where all captions are empty; nan where it has none."""
     verdict: str | None = None
-    process: str = "process_results"
     n_runs: int = 1
     n_questions: int = N_QUESTIONS
     main: str = ""
@@ -56,24 +55,20 @@ CASES = {
     "vdc": Case(
         vdc,
         VDC_DOC,
-        {"vdc_acc": "aggregate_acc", "vdc_score": "aggregate_score"},
         {"vdc_acc": 0.0, "vdc_score": 0.0},
         "no",
         main="vdc_acc",
     ),
     "vdc_rouge": Case(
-        vdc,
+        vdc_rouge,
         VDC_DOC,
-        {"vdc_rouge": "aggregate_rouge"},
         {"vdc_rouge": 0.0},
         None,
-        process="process_results_rouge",
         main="vdc_rouge",
     ),
     "vdc_vdd": Case(
         vdc_vdd,
         {"video_id": "v", "aspect": "camera", "reference": "A red ball."},
-        {"vdd_acc": "aggregate_acc", "vdd_score": "aggregate_score"},
         {"vdd_acc": 0.0, "vdd_score": 0.0},
         "no",
         n_questions=1,
@@ -90,7 +85,6 @@ CASES = {
                 answer="red", primary_category="video motion", sub_category="object motion"
             ),
         },
-        {"acc": "aggregate_acc", "pre": "aggregate_pre", "cov": "aggregate_cov"},
         # Section 3.2: precision is of the pairs that the caption speaks of, of which there is none.
         {"acc": 0.0, "pre": NAN, "cov": 0.0},
         "neutral",
@@ -105,7 +99,6 @@ CASES = {
             "n_malformed": 0,
             "n_malformed_in_file": 0,
         },
-        {"ar": "aggregate_ar", "ir": "aggregate_ir", "cr": "aggregate_cr"},
         {"ar": 0.0, "ir": NAN, "cr": 0.0},
         "unanswerable",
         main="ar",
@@ -120,7 +113,6 @@ CASES = {
                 category="Entity", options=["a", "b", "c", "d", "e"], answer="b"
             ),
         },
-        {"capf1": "aggregate_capf1", "capp": "aggregate_capp", "capr": "aggregate_capr"},
         {"capf1": 0.0, "capp": NAN, "capr": 0.0},
         "false_negative",
         main="capf1",
@@ -137,7 +129,7 @@ def case(request: pytest.FixtureRequest, bench: pytest.MonkeyPatch, tmp_path: An
 
 def _process(case: Case, *captions: str) -> Items:
     items: Items = {}
-    process: Process = getattr(case.hooks, case.process)
+    process: Process = case.hooks.process_results
     for number, caption in enumerate(captions):
         key = "video" if "video" in case.doc else "video_id"
         for metric, item in process({**case.doc, key: f"v{number}"}, [caption]).items():
@@ -146,9 +138,7 @@ def _process(case: Case, *captions: str) -> Items:
 
 
 def _scores(case: Case, items: Items) -> dict[str, float]:
-    return {
-        metric: getattr(case.hooks, name)(items[metric]) for metric, name in case.aggregate.items()
-    }
+    return {metric: case.hooks.aggregate(metric)(items[metric]) for metric in case.silent}
 
 
 @pytest.mark.parametrize("caption", ["", " \n", "...", "\u3000-\u3000"])
@@ -177,13 +167,13 @@ def test_empty_captions_are_shown_beside_the_score(
     server.reply = scripted_reply
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(case, "A red ball.", "", "A dog.")
-    assert "|empty:1/3|unscored:0/" in case.hooks.aggregate_signature(items["signature"])
+    assert "|empty:1/3|unscored:0/" in signature_of_items(items["unscored"])
     assert case.hooks.aggregate_unscored(items["unscored"]) == 0
     [line] = [line for line in logged if "captions are empty" in line]
     assert line.startswith("WARNING ")
     assert "1 of 3 captions are empty, for v1;" in line
     full = _process(case, "A red ball.", "A dog.")
-    assert "empty:" not in case.hooks.aggregate_signature(full["signature"])
+    assert "empty:" not in signature_of_items(full["unscored"])
 
 
 def test_an_empty_caption_lowers_the_score(
@@ -193,8 +183,8 @@ def test_an_empty_caption_lowers_the_score(
     server = serve()
     server.reply = scripted_reply
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    metric = next(iter(case.aggregate))
-    aggregate = getattr(case.hooks, case.aggregate[metric])
+    metric = next(iter(case.silent))
+    aggregate = case.hooks.aggregate(metric)
     alone = aggregate(_process(case, "A red ball.")[metric])
     with_silence = aggregate(_process(case, "A red ball.", "")[metric])
     assert with_silence <= alone
@@ -219,7 +209,7 @@ def test_a_caption_that_is_not_there_is_unscored(
         "no caption: clip.mp4: it is cut off": case.n_questions * case.n_runs
     }
     assert record["no_caption"] == "no caption: clip.mp4: it is cut off"
-    assert "empty:" not in case.hooks.aggregate_signature(items["signature"])
+    assert "empty:" not in signature_of_items(items["unscored"])
     assert not [line for line in logged if "captions are empty" in line]
     assert isnan(_scores(case, _process(case, NO_CLIP))[case.main])
     [*_, error] = [line for line in logged if "is nan" in line]

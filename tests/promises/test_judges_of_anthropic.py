@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from aggregated import signature_of_items
 from anthropic_server import KEY, Answer, AnthropicServer, message, plain
 from judge_server import last_text
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -86,7 +87,7 @@ def _scores(benchmark: Benchmark) -> dict[str, float]:
     items = _judge(benchmark)
     scores = {name: hook(items[name]) for name, hook in benchmark.aggregations.items()}
     assert vdc.aggregate_unscored(items["unscored"]) == 0
-    signature = vdc.aggregate_signature(items["signature"])
+    signature = signature_of_items(items["unscored"])
     assert "|seed:refused|" in signature
     assert ("|logprobs:refused|" in signature) == ("gveval" in benchmark.steps)
     return scores

@@ -11,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from aggregated import signature_of_items
 from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, scripted_reply
@@ -173,11 +174,11 @@ def test_dropped_captions_leave_the_task(
     assert scores(task, items) == pytest.approx(alone, nan_ok=True)
     assert server.counts.n_requests == n_requests
     hooks = task.hooks
-    assert "|dropped:2/4|unscored:0/" in hooks.aggregate_signature(items["signature"])
+    assert "|dropped:2/4|unscored:0/" in signature_of_items(items["unscored"])
     assert hooks.aggregate_unscored(items["unscored"]) == 0
     [line] = [line for line in logged if "missing=drop" in line]
     assert "2 of 4 captions are not there and are left out" in line
-    hooks.aggregate_breakdown(items["breakdown"])
+    hooks.aggregate(hooks.benchmark.headline)(items[hooks.benchmark.headline])
     assert THIS_RUN.breakdowns[task.name]["n_dropped"] == 2
     assert "|dropped:2/4|" in str(THIS_RUN.breakdowns[task.name]["signature"])
     dropped = items[hooks.benchmark.headline][1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aggregated import signature_of_items
 from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import read_judge_settings
@@ -37,7 +38,7 @@ def test_every_request_names_its_sampling_and_no_signature_does(
     _check(benchmark, items, set())
     assert len(server.bodies) == len(benchmark.order())
     assert all(NEUTRAL.items() <= body.items() for body in server.bodies)
-    signature = str(items["signature"][0])
+    signature = signature_of_items(items["unscored"])
     assert not [name for name in NEUTRAL if name in signature]
 
     JUDGE_RUN.close()
@@ -83,6 +84,6 @@ def test_fields_of_ones_own_and_schemas_are_sent_and_in_the_signature(
     expected = {"vdc_camera": of_vdc, "vdc_vdd_camera": of_vdc}
     expected |= {"vidcapbench_ae": of_vidcapbench, "vidcapbench_he": of_vidcapbench}
     assert properties == expected.get(benchmark.name, set())
-    signature = str(items["signature"][0])
+    signature = signature_of_items(items["unscored"])
     for field in ("structured:1", "max_tokens:2000", "reasoning_effort:low"):
         assert field in signature

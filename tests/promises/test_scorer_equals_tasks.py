@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import pytest
 
+from aggregated import signature_of_items
 from conftest import ServerFactory
 from five_tasks import write_clip
 from judge_server import JudgeServer, Say, last_text, scripted_reply
@@ -192,7 +193,7 @@ def by_task(name: str) -> Said:
         totals={
             metric: repr(hooks.aggregate(metric)(columns[metric])) for metric in benchmark.metrics
         },
-        signature=hooks.aggregate_signature(columns["signature"]),
+        signature=signature_of_items(columns["unscored"]),
     )
     JUDGE_RUN.close()
     return said

@@ -30,11 +30,10 @@ def judge(task: str, captions: Sequence[str], docs: Sequence[Mapping[str, Any]])
     ]
     columns: dict[str, list[Item]] = {name: [item[name] for item in items] for name in items[0]}
     values: dict[str, object] = {
-        metric: hooks.aggregate(metric)(columns[metric]) for metric in hooks.benchmark.metrics
+        metric: hooks.aggregate(metric)(columns[metric], args=Namespace())
+        for metric in hooks.benchmark.metrics
     }
     values["unscored"] = hooks.aggregate_unscored(columns["unscored"])
-    values["signature"] = hooks.aggregate_signature(columns["signature"])
-    values["breakdown"] = hooks.aggregate_breakdown(columns["breakdown"], args=Namespace())
     return shown(task, values)
 
 

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from aggregated import signature_of_items
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
@@ -47,12 +48,11 @@ class Task:
             for document, caption in zip(documents, captions, strict=True)
         ]
         columns = {name: [items[name] for items in metrics] for name in metrics[0]}
-        for metric in self.hooks.benchmark.metrics:
-            self.hooks.aggregate(metric)(columns[metric])
-        self.hooks.aggregate_unscored(columns["unscored"])
         arguments = Namespace(output_path=str(output))
-        self.hooks.aggregate_breakdown(columns["breakdown"], args=arguments)
-        signature = self.hooks.aggregate_signature(columns["signature"])
+        for metric in self.hooks.benchmark.metrics:
+            self.hooks.aggregate(metric)(columns[metric], args=arguments)
+        self.hooks.aggregate_unscored(columns["unscored"])
+        signature = signature_of_items(columns["unscored"])
         return [
             {
                 "doc": document,

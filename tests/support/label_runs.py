@@ -13,7 +13,6 @@ from lmms_eval_captions.analysis.label.side_by_side import side_by_side_page
 from lmms_eval_captions.analysis.label.verdict_page import verdict_page
 from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks.breakdown import breakdown_item
 from lmms_eval_captions.lmms_eval_tasks.submission import submit
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from planted_runs import STAMP, write_run
@@ -40,7 +39,6 @@ def judged_run(folder: Path, tasks: Mapping[str, Sequence[str]]) -> Path:
                 "target": caption.record.video_id,
                 "filtered_resps": [text],
                 benchmark.headline: caption.item(benchmark, benchmark.headline),
-                "breakdown": breakdown_item(benchmark, caption.record),
             }
             for caption, text in zip(judged, captions, strict=False)
         ]

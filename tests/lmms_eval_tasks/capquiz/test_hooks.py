@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain_groups
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
@@ -57,12 +58,12 @@ def test_the_three_scores_and_the_breakdown(
     server.reply = _by_type
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(_doc("a"), _doc("b", domain="Underwater"))
-    assert hooks.aggregate_capf1(items["capf1"]) == pytest.approx(400 / 7)
-    hooks.aggregate_breakdown(items["breakdown"])
-    assert hooks.aggregate_capp(items["capp"]) == pytest.approx(200 / 3)
-    assert hooks.aggregate_capr(items["capr"]) == pytest.approx(50.0)
+    assert hooks.aggregate("capf1")(items["capf1"]) == pytest.approx(400 / 7)
+    hooks.aggregate("capf1")(items["capf1"])
+    assert hooks.aggregate("capp")(items["capp"]) == pytest.approx(200 / 3)
+    assert hooks.aggregate("capr")(items["capr"]) == pytest.approx(50.0)
     assert hooks.aggregate_unscored(items["unscored"]) == 0
-    assert hooks.aggregate_signature(items["signature"]).startswith(
+    assert signature_of_items(items["unscored"]).startswith(
         "capquiz|judge:judge|runs:1|protocol:1|prompt:standard|unscored:0/8|questions:"
     )
     assert server.counts.n_requests == 8
@@ -121,7 +122,7 @@ def test_runs_are_averaged(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
     items = _process(_doc("a"))
-    assert hooks.aggregate_capf1(items["capf1"]) == 100.0
+    assert hooks.aggregate("capf1")(items["capf1"]) == 100.0
     assert sorted(body["seed"] for body in server.bodies) == sorted([0, 1, 2] * 4)
     assert any("standard deviation 0.0000 over 3 judge runs" in line for line in logged)
 
@@ -134,13 +135,13 @@ def test_unreadable_replies_are_unscored_and_never_wrong(
     server.reply = lambda prompt: "A or B" if "Action of" in prompt else _by_type(prompt)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(_doc("a"))
-    assert isnan(hooks.aggregate_capf1(items["capf1"]))
+    assert isnan(hooks.aggregate("capf1")(items["capf1"]))
     assert any("1 of 4 questions are unscored" in line for line in logged)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.25")
     JUDGE_RUN.close()
     items = _process(_doc("a"))
-    assert hooks.aggregate_capp(items["capp"]) == 100.0
-    assert hooks.aggregate_capr(items["capr"]) == pytest.approx(200 / 3)
+    assert hooks.aggregate("capp")(items["capp"]) == 100.0
+    assert hooks.aggregate("capr")(items["capr"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_unscored(items["unscored"]) == 1
 
 
@@ -166,5 +167,5 @@ def test_the_caption_prompt_is_part_of_task_and_signature(
     docs: Any = hooks.process_docs([{"caption_prompt": prompt}])
     assert [hooks.doc_to_target(doc) for doc in docs] == names
     assert hooks.doc_to_text(docs[0], {"pre_prompt": ">"}).startswith(f">{start}")
-    signature = hooks.aggregate_signature(_process(*docs)["signature"])
+    signature = signature_of_items(_process(*docs)["unscored"])
     assert signature.startswith(f"{task}|judge:judge|runs:1|protocol:1|prompt:{prompt}|")

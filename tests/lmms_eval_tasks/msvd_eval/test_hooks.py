@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
@@ -70,7 +71,7 @@ def test_captions_are_scored_in_every_setting(
     server = serve(logprobs=logprobs)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(setting)
-    scores = {metric: getattr(hooks, f"aggregate_{metric}")(items[metric]) for metric in _METRICS}
+    scores = {metric: hooks.aggregate(metric)(items[metric]) for metric in _METRICS}
     assert all(0.0 <= score <= 100.0 for score in scores.values())
     parts = [scores[metric] for metric in _METRICS[:4]]
     assert scores["avg"] == pytest.approx(sum(parts) / 4)
@@ -78,7 +79,7 @@ def test_captions_are_scored_in_every_setting(
     scoring = "logprobs" if logprobs in ("whole", "digits") else "plain"
     frames = "" if setting == "ref_only" else "frames:first_middle_last|"
     refused = "logprobs:refused|" if logprobs == "refuse" else ""
-    assert hooks.aggregate_signature(items["signature"]).startswith(
+    assert signature_of_items(items["unscored"]).startswith(
         f"msvd_eval_{setting}|judge:judge|runs:1|protocol:1|{frames}{refused}scoring:{scoring}|"
         "unscored:0/4|"
     )
@@ -90,7 +91,7 @@ def test_the_breakdown_is_by_dimension(bench: pytest.MonkeyPatch, serve: ServerF
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(logprobs="none").url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
     items = _process("ref_only")
-    hooks.aggregate_breakdown(items["breakdown"])
+    hooks.aggregate("avg")(items["avg"])
     figures = kept_breakdown("msvd_eval_ref_only")["overall"]["all"]
     assert (figures["n_questions"], figures["n_unscored"]) == (4, 0)
     records: list[dict[str, Any]] = [dict(item.wait()) for item in items["avg"]]
@@ -120,7 +121,7 @@ def test_records_of_other_ranks_are_complete_and_can_be_written(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve(logprobs="whole").url)
     items = _process("ref_only")
     gathered = pickle.loads(pickle.dumps(items["avg"]))  # noqa: S301 - our own
-    assert hooks.aggregate_avg(gathered) == hooks.aggregate_avg(items["avg"])
+    assert hooks.aggregate("avg")(gathered) == hooks.aggregate("avg")(items["avg"])
     assert json.loads(json.dumps(gathered[0]))["judgements"][0]["scoring"] == "logprobs"
 
 
@@ -140,7 +141,7 @@ def test_a_missing_video_leaves_its_caption_unscored(
     assert "caption_score" not in record
     assert "no frames to show to the judge" in str(record["reasons"])
     assert "sample_01.mp4" in str(record["reasons"])
-    assert isnan(hooks.aggregate_accuracy(items["accuracy"]))
+    assert isnan(hooks.aggregate("accuracy")(items["accuracy"]))
     assert hooks.aggregate_unscored(items["unscored"]) == 4
     assert server.counts.n_requests == 0
 
@@ -154,7 +155,7 @@ def test_references_alone_need_no_videos(
     (root / "MSVD-Eval.json").write_bytes((sample / "msvd_eval" / "MSVD-Eval.json").read_bytes())
     bench.setenv("LMMS_CAPTIONS_DATA", str(root.parent))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    assert hooks.aggregate_avg(_process("ref_only")["avg"]) >= 0.0
+    assert hooks.aggregate("avg")(_process("ref_only")["avg"]) >= 0.0
 
 
 def test_an_empty_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
@@ -162,7 +163,7 @@ def test_an_empty_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFa
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("ref_only", caption=" ")
-    assert isnan(hooks.aggregate_avg(items["avg"]))
+    assert isnan(hooks.aggregate("avg")(items["avg"]))
     assert server.counts.n_requests == 0
 
 
@@ -173,7 +174,7 @@ def test_unreadable_replies_are_asked_again_and_then_unscored(
     server = serve(faults=("nonsense",), fault_rate=1.0, max_faults=99)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("ref_only")
-    assert isnan(hooks.aggregate_relevance(items["relevance"]))
+    assert isnan(hooks.aggregate("relevance")(items["relevance"]))
     assert "unreadable reply, asked 4 times" in str(items["relevance"][0]["reasons"])
 
 
@@ -182,8 +183,8 @@ def test_the_offline_stand_in_tells_right_from_wrong(bench: pytest.MonkeyPatch) 
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     for setting in _SETTINGS:
         items = _process(setting)
-        assert hooks.aggregate_avg(items["avg"]) > 0.0
-        assert "smoke test" in hooks.aggregate_signature(items["signature"])
+        assert hooks.aggregate("avg")(items["avg"]) > 0.0
+        assert "smoke test" in signature_of_items(items["unscored"])
     records = [record.wait() for record in _process("ref_only")["completeness"]]
     scores = [float(str(record["caption_score"])) for record in records]
     assert scores[0] > scores[2], "the third candidate is another clip's"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from judge_server import Say, last_text
@@ -105,7 +106,7 @@ def test_the_numbers_are_means_of_what_the_judge_wrote(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "2")
     items = _process(rating_hooks, "vllm_judge")
-    rating_hooks.aggregate_breakdown(items["breakdown"])
+    rating_hooks.aggregate("overall")(items["overall"])
     figures = kept_breakdown("own_vllm_judge")["overall"]["all"]
     records: list[dict[str, Any]] = [dict(item.wait()) for item in items["overall"]]
     replies = [
@@ -115,12 +116,12 @@ def test_the_numbers_are_means_of_what_the_judge_wrote(
         means = [
             fmean(reply["scores"][name] for of, reply in replies if of == run) for run in (0, 1)
         ]
-        score = getattr(rating_hooks, f"aggregate_{name}")(items[name])
+        score = rating_hooks.aggregate(name)(items[name])
         assert score == pytest.approx(fmean(means))
         assert figures[name] == pytest.approx(score)
         assert figures[f"{name}_std"] == pytest.approx(pstdev(means))
         assert 1 <= figures[f"{name}_ci_low"] < score < figures[f"{name}_ci_high"] <= 5
-    signature = rating_hooks.aggregate_signature(items["signature"])
+    signature = signature_of_items(items["unscored"])
     assert signature.startswith(
         "own_vllm_judge|judge:judge|runs:2|protocol:1|frames:16|unscored:0/8|"
     )
@@ -134,15 +135,15 @@ def test_g_veval_scores_captions_by_three_frames(
     server.keep_bodies = True
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(gveval_hooks, "gveval")
-    scores = [getattr(gveval_hooks, f"aggregate_{name}")(items[name]) for name in ACCR]
-    assert gveval_hooks.aggregate_avg(items["avg"]) == pytest.approx(fmean(scores))
+    scores = [gveval_hooks.aggregate(name)(items[name]) for name in ACCR]
+    assert gveval_hooks.aggregate("avg")(items["avg"]) == pytest.approx(fmean(scores))
     assert [[p.size for p in _pictures(body)] for body in server.bodies] == [[(1536, 512)]] * 4
     assert all("Reference captions" not in last_text(body) for body in server.bodies)
     records: list[dict[str, Any]] = [dict(item.wait()) for item in items["avg"]]
     numbers = [record["judgements"][0]["numbers"] for record in records]
     told = [number - 0.25 if number else 0.0 for one in numbers for number in one.values()]
-    assert gveval_hooks.aggregate_avg(items["avg"]) == pytest.approx(fmean(told))
-    assert gveval_hooks.aggregate_signature(items["signature"]).startswith(
+    assert gveval_hooks.aggregate("avg")(items["avg"]) == pytest.approx(fmean(told))
+    assert signature_of_items(items["unscored"]).startswith(
         "own_gveval_ref_free|judge:judge|runs:1|protocol:1|frames:first_middle_last|"
         "scoring:logprobs|unscored:0/4|"
     )
@@ -155,12 +156,12 @@ def test_a_rerun_asks_nothing_though_no_clip_is_decoded_again(
     """Frames are kept, so that their bytes, and the keys of replies, are the same."""
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    first = hooks.aggregate_signature(_process(hooks, judge)["signature"])
+    first = signature_of_items(_process(hooks, judge)["unscored"])
     n_requests = server.counts.n_requests
     JUDGE_RUN.close()
     unreadable = "lmms_eval_captions.model_wrappers.video.decoders.DECODERS"
     bench.setattr(unreadable, None)
-    again = hooks.aggregate_signature(_process(hooks, judge)["signature"])
+    again = signature_of_items(_process(hooks, judge)["unscored"])
     assert (again, server.counts.n_requests) == (first, n_requests)
 
 
@@ -179,7 +180,7 @@ def test_a_clip_that_cannot_be_read_leaves_its_caption_unscored(
     record = items[metric][0].wait()
     assert "no frames to show to the judge" in str(record["reasons"])
     assert "broken.mp4" in str(record["reasons"])
-    assert isnan(getattr(hooks, f"aggregate_{name}")(items[metric]))
+    assert isnan(hooks.aggregate(name)(items[metric]))
     assert server.counts.n_requests == 0
 
 
@@ -192,7 +193,7 @@ def test_a_reply_that_is_off_the_scale_is_asked_again_and_then_unscored(
     server.script = lambda _: Say(json.dumps({"analysis": "Bad.", "scores": scores}))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process(rating_hooks, "vllm_judge", CAPTIONS[:1])
-    assert isnan(rating_hooks.aggregate_overall(items["overall"]))
+    assert isnan(rating_hooks.aggregate("overall")(items["overall"]))
     assert "unreadable reply, asked 4 times" in str(items["overall"][0]["reasons"])
     assert server.counts.n_requests == 4
 

@@ -8,6 +8,7 @@ from math import isnan
 
 import pytest
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain, plain_groups
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
@@ -57,16 +58,14 @@ def test_the_three_rates_and_the_breakdown(
     server.reply = _by_category
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two")
-    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
-    assert hooks.aggregate_ir(items["ir"]) == pytest.approx(50.0)
-    assert hooks.aggregate_cr(items["cr"]) == pytest.approx(200 / 3)
+    assert hooks.aggregate("ar")(items["ar"]) == pytest.approx(100 / 3)
+    assert hooks.aggregate("ir")(items["ir"]) == pytest.approx(50.0)
+    assert hooks.aggregate("cr")(items["cr"]) == pytest.approx(200 / 3)
     assert hooks.aggregate_unscored(items["unscored"]) == 0
-    assert hooks.aggregate_signature(items["signature"]).startswith(
+    assert signature_of_items(items["unscored"]).startswith(
         "vcapsbench|judge:judge|runs:1|protocol:1|asks:3|unscored:0/6|questions:"
     )
     assert server.counts.n_requests == 2 * 3 * 3
-    returned = hooks.aggregate_breakdown(items["breakdown"])
-    assert returned == "written where lmms-eval saves its results"
     breakdown = kept_breakdown("vcapsbench")
     assert breakdown["n_malformed"] == 6
     assert breakdown["runs"] == [
@@ -118,16 +117,14 @@ def test_unreadable_replies_are_unscored_and_never_zero(
     server.reply = lambda prompt: "?" if "color of" in prompt else _by_category(prompt)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one")
-    assert isnan(hooks.aggregate_ar(items["ar"]))
-    breakdown = hooks.aggregate_breakdown(items["breakdown"])
-    assert breakdown == "none: there is no score"
+    assert isnan(hooks.aggregate("ar")(items["ar"]))
     assert not THIS_RUN.breakdowns
     assert any("1 of 3 questions are unscored" in line for line in logged)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     JUDGE_RUN.close()
     items = _process("one")
-    assert hooks.aggregate_ar(items["ar"]) == 50.0
-    assert hooks.aggregate_ir(items["ir"]) == 0.0
+    assert hooks.aggregate("ar")(items["ar"]) == 50.0
+    assert hooks.aggregate("ir")(items["ir"]) == 0.0
     assert hooks.aggregate_unscored(items["unscored"]) == 1
 
 
@@ -138,7 +135,7 @@ def test_a_missing_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerF
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     items = _process("one", NoCaption("the clip is broken"))
-    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
+    assert hooks.aggregate("ar")(items["ar"]) == pytest.approx(100 / 3)
     assert hooks.aggregate_unscored(items["unscored"]) == 3
     assert server.counts.n_requests == 9
     assert not {"score", "caption_score"} & set(items["ar"][1])
@@ -154,12 +151,12 @@ def test_one_ask_is_a_third_of_the_requests_and_three_buy_only_the_rest(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "1")
     items = _process("one")
-    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
-    assert "|protocol:1|asks:1|unscored:0/3|" in hooks.aggregate_signature(items["signature"])
+    assert hooks.aggregate("ar")(items["ar"]) == pytest.approx(100 / 3)
+    assert "|protocol:1|asks:1|unscored:0/3|" in signature_of_items(items["unscored"])
     assert [(body["seed"], body["temperature"]) for body in server.bodies] == [(0, 1.0)] * 3
     bench.setenv("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "3")
     JUDGE_RUN.close()
     items = _process("one")
-    assert hooks.aggregate_ar(items["ar"]) == pytest.approx(100 / 3)
-    assert "|asks:3|" in hooks.aggregate_signature(items["signature"])
+    assert hooks.aggregate("ar")(items["ar"]) == pytest.approx(100 / 3)
+    assert "|asks:3|" in signature_of_items(items["unscored"])
     assert sorted(body["seed"] for body in server.bodies) == [0, 0, 0, 1, 1, 1, 2, 2, 2]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import data_settings
@@ -91,7 +92,7 @@ def _process(captions: Mapping[str, str]) -> Items:
 
 
 def _scores(items: Items, *names: str) -> dict[str, float]:
-    return {name: getattr(hooks, f"aggregate_{name}")(items[name]) for name in names or METRICS}
+    return {name: hooks.aggregate(name)(items[name]) for name in names or METRICS}
 
 
 # Worked here from the papers, with loops in the place of a library.
@@ -202,7 +203,7 @@ def test_scores_are_those_of_pycocoevalcap_over_the_corpus(
         "bleu_4": 100 * bleus[3],
         "meteor": 100 * process.compute_score(references, listed)[0],
     })  # fmt: skip
-    fields = Signature.parse(hooks.aggregate_signature(items["signature"])).fields
+    fields = Signature.parse(signature_of_items(items["unscored"])).fields
     assert (fields["tokenizer"], fields["judge"], fields["unscored"]) == ("ptb", "none", "0/4")
     statistics = meteor_statistics(own, [[text] for text in others])
     sums = [sum(column) for column in zip(*statistics, strict=True)]
@@ -218,7 +219,7 @@ def test_nobody_is_asked_and_no_judge_needed(bench: pytest.MonkeyPatch) -> None:
     RUN_GUARD.require_judge(VDC_CLASSIC)
     items = _process(CAPTIONS)
     assert _scores(items, "rouge_l")["rouge_l"] > 0
-    signature = hooks.aggregate_signature(items["signature"])
+    signature = signature_of_items(items["unscored"])
     assert signature.startswith("vdc_classic_camera|judge:none|runs:1|protocol:1|tokenizer:plain|")
     assert JUDGE_RUN.totals().calls == n_before
     assert JUDGE_RUN._engine is None
@@ -234,12 +235,12 @@ def test_without_java_meteor_is_not_available_and_the_rest_stands(
     items = _process(CAPTIONS)
     scores = _scores(items)
     assert [name for name, score in scores.items() if isnan(score)] == ["meteor"]
-    signature = Signature.parse(hooks.aggregate_signature(items["signature"]))
+    signature = Signature.parse(signature_of_items(items["unscored"]))
     assert signature.fields["tokenizer"] == "plain"
     assert signature.unavailable == {"meteor"}
     assert any("default-jre-headless" in line for line in logged if line.startswith("WARNING"))
     assert any("METEOR is not computed (N/A)" in warning for warning in THIS_RUN.warnings)
-    hooks.aggregate_breakdown(items["breakdown"])
+    hooks.aggregate("cider")(items["cider"])
     overall = kept_breakdown("vdc_classic_camera")["overall"]["all"]
     assert overall["meteor"] is None
     assert overall["bleu_4"] == pytest.approx(scores["bleu_4"])
@@ -250,7 +251,7 @@ def test_an_empty_caption_counts_as_one_that_says_nothing(bench: pytest.MonkeyPa
     """Its own scores are 0, it lowers the others' means, and the signature counts it."""
     items = _process({**CAPTIONS, "v2": " ... "})
     assert [item.get("caption_score") for item in items["rouge_l"] if item.wait()][2] == 0.0
-    assert "|empty:1/4|unscored:0/4|" in hooks.aggregate_signature(items["signature"])
+    assert "|empty:1/4|unscored:0/4|" in signature_of_items(items["unscored"])
     only = _scores(_process(dict.fromkeys(CAPTIONS, "")), "rouge_l", "cider", "bleu_1", "bleu_4")
     assert set(only.values()) == {0.0}
 
@@ -266,7 +267,7 @@ def test_a_caption_that_is_not_there_is_unscored(bench: pytest.MonkeyPatch) -> N
     assert missing["unscored"][2].wait()["reasons"] == {"no caption: the clip is broken": 1}
     dropped = _process({**CAPTIONS, "v2": DroppedCaption("none")})
     assert _scores(dropped, *names) == pytest.approx(alone)
-    assert "|dropped:1/4|unscored:0/3|" in hooks.aggregate_signature(dropped["signature"])
+    assert "|dropped:1/4|unscored:0/3|" in signature_of_items(dropped["unscored"])
 
 
 @pytest.mark.usefixtures("no_java")

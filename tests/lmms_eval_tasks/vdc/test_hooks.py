@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain_groups
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
+from lmms_eval_captions.lmms_eval_tasks.vdc import hooks, rouge_hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
@@ -47,10 +48,10 @@ def test_submitting_does_not_wait_and_aggregating_does(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two", "three", "four")
     assert items["vdc_acc"] == [{}, {}, {}, {}]
-    assert 0.0 <= hooks.aggregate_acc(items["vdc_acc"]) <= 100.0
-    assert 0.0 <= hooks.aggregate_score(items["vdc_score"]) <= 5.0
+    assert 0.0 <= hooks.aggregate("vdc_acc")(items["vdc_acc"]) <= 100.0
+    assert 0.0 <= hooks.aggregate("vdc_score")(items["vdc_score"]) <= 5.0
     assert hooks.aggregate_unscored(items["unscored"]) == 0
-    assert hooks.aggregate_signature(items["signature"]).startswith(
+    assert signature_of_items(items["unscored"]).startswith(
         "vdc_camera|judge:judge|runs:1|protocol:1|unscored:0/12|captions:aspect|questions:"
     )
     assert server.counts.most_in_flight == 12
@@ -80,15 +81,15 @@ def test_a_temperature_of_ones_own_is_sent_and_in_the_signature(
     server = serve()
     server.keep_bodies = True
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    plain = hooks.aggregate_signature(_process("one")["signature"])
+    plain = signature_of_items(_process("one")["unscored"])
     assert "temperature" not in plain
     bench.setenv("LMMS_CAPTIONS_JUDGE_TIMEOUT", "33")
     JUDGE_RUN.close()
-    assert hooks.aggregate_signature(_process("one")["signature"]) == plain
+    assert signature_of_items(_process("one")["unscored"]) == plain
     n_before = len(server.bodies)
     bench.setenv("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "1")
     JUDGE_RUN.close()
-    warm = hooks.aggregate_signature(_process("one")["signature"])
+    warm = signature_of_items(_process("one")["unscored"])
     assert "|protocol:1|temperature:1|unscored:0/3|" in warm
     assert [body["temperature"] for body in server.bodies[n_before:]] == [1.0] * n_before
 
@@ -101,7 +102,7 @@ def test_a_missing_caption_is_unscored_and_never_zero(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     missing = NoCaption("a clip is broken")
     alone = _process(missing, missing)
-    assert isnan(hooks.aggregate_acc(alone["vdc_acc"]))
+    assert isnan(hooks.aggregate("vdc_acc")(alone["vdc_acc"]))
     assert server.counts.n_requests == 0
     assert any("6 of 6 questions are unscored" in line for line in logged)
     assert any("a clip is broken" in line for line in logged)
@@ -109,8 +110,12 @@ def test_a_missing_caption_is_unscored_and_never_zero(
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     JUDGE_RUN.close()
     mixed, full = _process(missing, "red"), _process("blue", "red")
-    assert hooks.aggregate_acc(mixed["vdc_acc"]) == hooks.aggregate_acc(full["vdc_acc"][1:])
-    assert hooks.aggregate_score(mixed["vdc_score"]) == hooks.aggregate_score(full["vdc_score"][1:])
+    assert hooks.aggregate("vdc_acc")(mixed["vdc_acc"]) == hooks.aggregate("vdc_acc")(
+        full["vdc_acc"][1:]
+    )
+    assert hooks.aggregate("vdc_score")(mixed["vdc_score"]) == hooks.aggregate("vdc_score")(
+        full["vdc_score"][1:]
+    )
     assert hooks.aggregate_unscored(mixed["unscored"]) == 3
 
 
@@ -130,7 +135,7 @@ def test_settings_are_read_at_the_first_judge_call(
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = hooks.process_results(docs[0], ["A pan."])
-    assert 0 <= hooks.aggregate_acc([items["vdc_acc"]]) <= 100
+    assert 0 <= hooks.aggregate("vdc_acc")([items["vdc_acc"]]) <= 100
     assert server.counts.n_requests == 6
 
 
@@ -141,10 +146,10 @@ def test_rouge_needs_one_request_a_question(
     server = serve()
     server.reply = lambda prompt: "a1" if "question: Q1?" in prompt else "nothing of the kind"
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    items = hooks.process_results_rouge(_doc(), ["a caption"])
-    assert hooks.aggregate_rouge([items["vdc_rouge"]]) == pytest.approx(100 / 3)
+    items = rouge_hooks.process_results(_doc(), ["a caption"])
+    assert rouge_hooks.aggregate("vdc_rouge")([items["vdc_rouge"]]) == pytest.approx(100 / 3)
     assert server.counts.n_requests == 3
-    assert "matching:rouge-l" in hooks.aggregate_signature([items["signature"]])
+    assert "matching:rouge-l" in signature_of_items([items["unscored"]])
 
 
 def test_the_breakdown_is_by_aspect_and_category(
@@ -180,7 +185,7 @@ def test_the_breakdown_is_by_aspect_and_category(
         doc = {"video_id": f"v{video}", "aspect": "camera", "questions": pairs}
         for metric, item in hooks.process_results(doc, ["A caption."]).items():
             items.setdefault(metric, []).append(item)
-    hooks.aggregate_breakdown(items["breakdown"])
+    hooks.aggregate("vdc_acc")(items["vdc_acc"])
     breakdown = kept_breakdown("vdc_camera")
 
     plain = {name: kind.lower().strip("'") or "none" for name, kind in kinds.items()}
@@ -202,7 +207,7 @@ def test_the_breakdown_is_by_aspect_and_category(
             assert plain_groups(breakdown["aspects"]) == {"camera": pytest.approx(expected)}
         else:
             assert plain_groups(breakdown["categories"])[kind] == pytest.approx(expected)
-    assert hooks.aggregate_acc(items["vdc_acc"]) == breakdown["overall"]["all"]["vdc_acc"]
+    assert hooks.aggregate("vdc_acc")(items["vdc_acc"]) == breakdown["overall"]["all"]["vdc_acc"]
 
 
 def test_captions_are_saved_before_they_are_judged(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.judges.protocols.prompt import Prompts
@@ -50,8 +51,8 @@ def test_one_request_asks_for_the_whole_caption(
     for doc in documents:
         for name, item in hooks.process_results(doc, ["A {{reference}}: 'dog'\n runs."]).items():
             items.setdefault(name, []).append(item)
-    assert hooks.aggregate_acc(items["vdd_acc"]) == 25.0
-    assert hooks.aggregate_score(items["vdd_score"]) == (4.5 + 3) / 4
+    assert hooks.aggregate("vdd_acc")(items["vdd_acc"]) == 25.0
+    assert hooks.aggregate("vdd_score")(items["vdd_score"]) == (4.5 + 3) / 4
     sent = [body["messages"][-1]["content"] for body in server.bodies]
     assert len(sent) == 4
     assert all(text.endswith("Candidate caption: A {{reference}}: 'dog'\n runs.") for text in sent)
@@ -66,8 +67,8 @@ def test_the_numbers_say_that_the_prompt_is_ours(
     """In the signature, and as a note in the breakdown and before captioning."""
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     items = hooks.process_results(documents[0], ["A dog number 0 runs over the grass."])
-    assert "|default_prompt:ours|" in hooks.aggregate_signature([items["signature"]])
-    hooks.aggregate_breakdown([items["breakdown"]])
+    assert "|default_prompt:ours|" in signature_of_items([items["unscored"]])
+    hooks.aggregate("vdd_acc")([items["vdd_acc"]])
     assert "is ours" in str(THIS_RUN.breakdowns["vdc_vdd_camera"]["note"])
     assert kept_breakdown("vdc_vdd_camera")["overall"]["all"]["vdd_acc"] == 100.0
     hooks.process_docs([{"aspect": "camera"}])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from breakdowns import kept_breakdown
-from lmms_eval_captions.lmms_eval_tasks.breakdown import read_breakdown_item
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import read_whole
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks
@@ -18,11 +18,8 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 Item = dict[str, Any]
-METRICS = {
-    "acc": group.group_acc,
-    "pre": group.group_pre,
-    "cov": group.group_cov,
-    "con": group.group_con,
+METRICS: dict[str, Any] = {
+    str(entry["metric"]): entry["aggregation"] for entry in group.group_metric_list[:4]
 }
 
 
@@ -45,20 +42,31 @@ def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | N
         "n_unscored": n_unscored,
         "n_empty": 0,
         "reasons": {"told so": n_unscored} if n_unscored else {},
-        "values": {"acc": runs},
-        "groups": {
-            "dimensions": [["video content"] * len(run) for run in runs],
-            "sub_categories": [["events"] * len(run) for run in runs],
+        "verdicts": runs,
+        "record": {
+            "values": {"acc": runs},
+            "groups": {
+                "dimensions": [["video content"] * len(run) for run in runs],
+                "sub_categories": [["events"] * len(run) for run in runs],
+            },
+            "asked": [],
+            "unscored_because": [],
+            "tokens": [],
+            "n_words": 3,
+            "caption_digest": "",
+            "sample": {},
+            "fields": {
+                "n_tokens": n_tokens,
+                **({"con_reason": "no tokenizer"} if n_tokens is None else {}),
+            },
         },
-        "n_tokens": n_tokens,
-        **({"con_reason": "no tokenizer"} if n_tokens is None else {}),
     }
 
 
 def _judge(items: Sequence[Item]) -> dict[str, float]:
     """Aggregate a task as lmms-eval does, before its group; the task's own numbers."""
-    hooks.aggregate_breakdown(items)
-    records = [read_breakdown_item(VIDCAPBENCH, item) for item in items]
+    hooks.aggregate("acc")(items)
+    records = [read_whole(VIDCAPBENCH, item) for item in items]
     return {name: score_of(VIDCAPBENCH, name, records) for name in METRICS}
 
 
@@ -99,12 +107,10 @@ def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch) -> None
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
     he = [_item("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]
-    he[0]["groups"]["dimensions"] = [["video content", "video motion"]] * 2
+    he[0]["record"]["groups"]["dimensions"] = [["video content", "video motion"]] * 2
     _judge(ae)
     _judge(he)
     numbers = _numbers()
-    returned = group.group_breakdown(["ae.json", "he.json"], [1, 1], False)
-    assert returned == "written where lmms-eval saves its results"
     written = kept_breakdown("vidcapbench")
     assert written["task"] == "vidcapbench"
     assert written["signature"].startswith("vidcapbench|judge:judge|runs:2|")
@@ -135,7 +141,7 @@ def test_a_caption_that_is_not_there_costs_its_tokens_alone(
                     "questions": [{**pair, "sub_category": "object motion"}] * n_pairs,
                 },
                 [caption],
-            )["breakdown"]
+            )["acc"]
             for video, caption, n_pairs in (
                 ("a.mp4", "A red ball.", 1),
                 ("b.mp4", NoCaption("b.mp4: it is cut off"), pairs),

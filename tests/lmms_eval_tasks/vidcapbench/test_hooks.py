@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
+from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.prompt import read_yaml
 from lmms_eval_captions.judges.settings import VIDCAPBENCH_FORMATS
-from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
 from vidcapbench_files import CATEGORIES, write_files
 
-Items = dict[str, list[PendingRecord]]
+Items = dict[str, list[Any]]
 
 METRICS = ("acc", "pre", "cov", "con")
 
@@ -85,14 +85,14 @@ def test_the_numbers_are_micro_over_pairs(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5"))
     items = _process("Hello there", "Hello")
-    assert hooks.aggregate_acc(items["acc"]) == 25.0
-    hooks.aggregate_breakdown(items["breakdown"])
-    assert hooks.aggregate_pre(items["pre"]) == pytest.approx(200 / 3)
-    assert hooks.aggregate_cov(items["cov"]) == 75.0
-    assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * 25 / 2.5)
+    assert hooks.aggregate("acc")(items["acc"]) == 25.0
+    hooks.aggregate("acc")(items["acc"])
+    assert hooks.aggregate("pre")(items["pre"]) == pytest.approx(200 / 3)
+    assert hooks.aggregate("cov")(items["cov"]) == 75.0
+    assert hooks.aggregate("con")(items["con"]) == pytest.approx(100 * 25 / 2.5)
     assert [item["caption_score"] for item in items["acc"]] == [25.0, 25.0]
     assert [item["score"] for item in items["acc"]] == [25.0, 25.0]
-    assert items["con"][0]["n_tokens"] == 3
+    assert items["con"][0]["fields"]["n_tokens"] == 3
     assert items["con"][0]["caption_score"] == pytest.approx(100 * 25 / 3)
     breakdown = kept_breakdown("vidcapbench_ae")
     assert breakdown["mean_tokens"] == 2.5
@@ -126,8 +126,8 @@ def test_runs_differ_by_their_seed_and_are_averaged(
     server.reply = moody
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     items = _process("one", "two")
-    acc = hooks.aggregate_acc(items["acc"])
-    hooks.aggregate_breakdown(items["breakdown"])
+    acc = hooks.aggregate("acc")(items["acc"])
+    hooks.aggregate("acc")(items["acc"])
     assert {body["seed"] for body in server.bodies} == {0, 1, 2}
     breakdown = kept_breakdown("vidcapbench_ae")
     runs = [run["acc"] for run in breakdown["runs"]]
@@ -144,17 +144,17 @@ def test_without_a_tokenizer_only_con_is_missing(
     """``con`` is nan with the reason in the log and the samples; ``check`` finds no fault."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
     items = _process("one")
-    assert isnan(hooks.aggregate_con(items["con"]))
-    assert 0 <= hooks.aggregate_acc(items["acc"]) <= 100
+    assert isnan(hooks.aggregate("con")(items["con"]))
+    assert 0 <= hooks.aggregate("acc")(items["acc"]) <= 100
     assert any(
         line.startswith("INFO con is not computed (N/A), all other metrics stand: ")
         and "`hf download google/flan-t5-base spiece.model`" in line
         for line in logged
     )
-    assert "LMMS_CAPTIONS_T5" in str(items["con"][0]["con_reason"])
+    assert "LMMS_CAPTIONS_T5" in str(items["con"][0]["fields"]["con_reason"])
     assert "score" not in items["con"][0]
     assert "caption_score" not in items["con"][0]
-    signature = hooks.aggregate_signature(items["signature"])
+    signature = signature_of_items(items["unscored"])
     assert "|con:unavailable|" in signature
     for metrics, status in (
         ({"con,none": nan, "acc,none": 1.0, "signature,none": signature}, 0),
@@ -187,11 +187,11 @@ def test_an_empty_caption_has_the_token_of_its_end_and_one_not_at_hand_has_none(
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     bench.setenv("LMMS_CAPTIONS_T5", str(shared_data / "t5" / "spiece.model"))
     items = _judge_subset({"Clip_0.mp4": " ", "Clip_1.mp4": ""}, "HE")
-    con, acc = hooks.aggregate_con(items["con"]), hooks.aggregate_acc(items["acc"])
-    assert [item["n_tokens"] for item in items["con"]] == [1, 2, 2, 1]
+    con, acc = hooks.aggregate("con")(items["con"]), hooks.aggregate("acc")(items["acc"])
+    assert [item["fields"]["n_tokens"] for item in items["con"]] == [1, 2, 2, 1]
     assert con == pytest.approx(100 * acc / 1.5)
-    items["con"][0]["n_tokens"] = None
-    assert hooks.aggregate_con(items["con"]) == pytest.approx(100 * acc / (5 / 3))
+    items["con"][0]["fields"]["n_tokens"] = None
+    assert hooks.aggregate("con")(items["con"]) == pytest.approx(100 * acc / (5 / 3))
 
 
 def test_documents_videos_and_prompts(
@@ -229,4 +229,4 @@ def test_every_caption_format_can_be_chosen(
     doc = hooks.process_docs(Dataset.from_list([{"subset": "AE"}]))[0]
     assert hooks.doc_to_text(doc) == str(read_yaml("vidcapbench_caption")[name])
     items = hooks.process_results(doc, ["A man walks."])
-    assert f"|format:{name}|" in hooks.aggregate_signature([items["signature"]])
+    assert f"|format:{name}|" in signature_of_items([items["unscored"]])

@@ -98,7 +98,7 @@ def _judge(settings: Settings, captions: Path, aspects: tuple[str, ...]) -> int:
             if video in of_video:
                 caption = of_video[video].strip()
                 items.append(hooks.process_results(doc, [caption])["unscored"])
-    return hooks.aggregate_unscored(items)
+    return int(hooks.aggregate_unscored(items))
 
 
 def _usage(server: JudgeServer) -> tuple[int, int]:

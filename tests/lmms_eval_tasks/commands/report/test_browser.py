@@ -54,8 +54,14 @@ def _logged(runs: dict[str, Any], captioner: str, task: str) -> list[dict[str, A
 
 
 def _verdicts(sample: dict[str, Any], task: str) -> list[list[Any]]:
-    verdicts: list[list[Any]] = sample["breakdown"]["values"][benchmark_of_task(task).headline]
+    headline = benchmark_of_task(task).headline
+    verdicts: list[list[Any]] = _record(sample, task)["values"][headline]
     return verdicts
+
+
+def _record(sample: dict[str, Any], task: str) -> dict[str, Any]:
+    record: dict[str, Any] = sample[benchmark_of_task(task).headline]["record"]
+    return record
 
 
 def _found(page: BrowserPage) -> tuple[int, ...]:
@@ -72,7 +78,7 @@ def test_every_benchmark_is_shown_and_every_row_opens(
     page.select_option("#view", label=task)
     logs = [_logged(runs, name, task) for name in ("first", "other")]
     headline = benchmark_of_task(task).headline
-    n_questions = sum(len(sample["breakdown"]["asked"]) for sample in logs[0])
+    n_questions = sum(len(_record(sample, task)["asked"]) for sample in logs[0])
     assert _found(page) == (4, 4, n_questions, n_questions)
     assert page.locator("#length canvas").count() == 1
     assert page.locator("#groups canvas").count() == (task != "msvd_eval_ref_free")
@@ -88,7 +94,7 @@ def test_every_benchmark_is_shown_and_every_row_opens(
         texts = [sample["filtered_resps"][0] for sample in samples]
         assert plain == [text or "(the caption is empty)" for text in texts]
         questions = detail.locator(".question")
-        assert questions.count() == len(samples[0]["breakdown"]["asked"])
+        assert questions.count() == len(_record(samples[0], task)["asked"])
         for at in range(questions.count()):
             text = questions.nth(at).text_content()
             assert text is not None
@@ -114,11 +120,11 @@ def test_filters_find_the_questions_that_the_logs_have(
     asked: list[dict[str, Any]] = [
         {
             "video": place,
-            "groups": {s: of[0][q] for s, of in first["breakdown"]["groups"].items()},
+            "groups": {s: of[0][q] for s, of in _record(first, task)["groups"].items()},
             "verdicts": [[run[q] for run in _verdicts(one, task)] for one in (first, other)],
         }
         for place, (first, other) in enumerate(zip(*logs, strict=True))
-        for q in range(len(first["breakdown"]["asked"]))
+        for q in range(len(_record(first, task)["asked"]))
     ]
 
     def expect(meant: list[dict[str, Any]]) -> None:
@@ -145,7 +151,8 @@ def test_a_search_finds_captions_questions_and_answers(runs: dict[str, Any], ope
     """Words of one caption find its row; a question's own words find this question."""
     page = opened(runs["html"])
     page.select_option("#view", label="vdc_camera")
-    asked = [sample["breakdown"]["asked"] for sample in _logged(runs, "first", "vdc_camera")]
+    logged = _logged(runs, "first", "vdc_camera")
+    asked = [_record(sample, "vdc_camera")["asked"] for sample in logged]
     question = asked[2][0]
     n_asked = sum(question in of for of in asked)
     for words, n_found in (("yellow star TURNS", 1), (question, n_asked), ("<script>", 0)):
