@@ -8,6 +8,7 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
     CHEAP,
+    COUNTS,
     DISTRIBUTION,
     DOUBTS,
     PRECISION,
@@ -20,7 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
 MAY_DIFFER: Final = frozenset(
     {
         # Counts: what not all captioners have is left out, question by question.
-        "unscored", "empty", "dropped", "limit", "offset", QUESTIONS,
+        "unscored", *COUNTS, "limit", "offset", QUESTIONS,
         # A sample of the questions is unbiased for all of them.
         PRECISION, ASKED, CHEAP,
         # Doubts about a judge are shown next to the numbers.

@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.breakdown_table import (
     count,
     table_of,
 )
+from lmms_eval_captions.lmms_eval_tasks.caption_doubts import suspicious
 from lmms_eval_captions.lmms_eval_tasks.intervals import GroupValues, intervals_of_groups
 from lmms_eval_captions.lmms_eval_tasks.measured import Figure, Measured
 from lmms_eval_captions.lmms_eval_tasks.question_groups import (
@@ -41,6 +42,14 @@ def report(finished: FinishedTask) -> None:
     task, note = records[0].task, finished.note
     THIS_RUN.tasks[task] = finished
     THIS_RUN.breakdowns.pop(task, None)
+    n_suspicious, why = suspicious(records)
+    if n_suspicious:
+        words = (
+            f"{task}: {n_suspicious:,} of {len(records):,} captions cannot be captions ({why}): "
+            "do not use this number before they are mended"
+        )
+        logger.warning("{}", words)
+        THIS_RUN.warn(words)
     if not has_score(records):
         return
     signature = signature_of(records, finished.args)

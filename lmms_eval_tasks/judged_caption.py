@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
+from lmms_eval_captions.lmms_eval_tasks.caption_doubts import no_caption_at_all
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of, examples_of
 from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
 from lmms_eval_captions.lmms_eval_tasks.records import RECORD, CaptionRecord, Item, Names, Values
@@ -147,6 +148,7 @@ def record_of(
         tokens=_tokens(runs),
         n_words=None if is_missing else len(caption.split()),
         caption_digest="" if is_missing else caption_digest(caption).hex(),
+        suspicious="" if is_missing else no_caption_at_all(caption),
         fields=fields,
     )
 

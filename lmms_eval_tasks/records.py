@@ -28,11 +28,11 @@ _HEAD: Final[Mapping[str, type]] = {
 }  # fmt: skip
 _HEAD_IF_ANY: Final[Mapping[str, type]] = {
     "n_dropped": int, "no_caption": str, "questions": str, "evidence": dict, "n_population": int,
+    "caption_digest": str, "suspicious": str,
 }  # fmt: skip
 """Left out of an item if empty."""
 _WHOLE: Final = (
-    "values", "groups", "asked", "unscored_because", "tokens", "n_words", "caption_digest",
-    "sample", "fields",
+    "values", "groups", "asked", "unscored_because", "tokens", "n_words", "sample", "fields",
 )  # fmt: skip
 
 
@@ -91,6 +91,8 @@ class CaptionRecord:
     """Words of the caption, ``None`` where there is none."""
     caption_digest: str = ""
     """What stands for the caption, empty where there is none."""
+    suspicious: str = ""
+    """Beginning of a caption that cannot be one, such as an error of an API, else empty."""
     fields: Mapping[str, object] = field(default_factory=dict)
     """What else the benchmark keeps of a caption."""
 

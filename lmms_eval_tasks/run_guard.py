@@ -6,10 +6,15 @@ wrapped (:mod:`patches`).
 
 from __future__ import annotations
 
+import codecs
 import functools
+import locale
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +44,8 @@ class RunGuard:
     lmms-eval starts the judge after captioning."""
     is_ours: bool = False
     """Whether a task of ours is in it."""
+    output_path: str | None = None
+    """Folder of the results, as the user names it."""
     lacks_samples: bool = False
     """Whether it is to be compared with a baseline, but lmms-eval keeps nothing to compare."""
 
@@ -49,6 +56,8 @@ class RunGuard:
             CaptionsError: If the settings of the judge cannot be used, or replies not be kept.
         """
         self.is_ours = True
+        if self.output_path:
+            _require_saving(Path(self.output_path).expanduser())
         if self.lacks_samples:
             raise SettingsError(
                 "--baseline compares nothing without --log_samples: add --log_samples (and "
@@ -116,6 +125,7 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
     """
     RUN_GUARD.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
     RUN_GUARD.is_ours = False
+    RUN_GUARD.output_path = getattr(arguments.get("evaluation_tracker"), "output_path", None)
     RUN_GUARD.lacks_samples = bool(arguments.get("baseline") and not arguments.get("log_samples"))
     # A run before this one in the same process may have ended early.
     THIS_RUN.clear()
@@ -136,6 +146,25 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
         raise cause.with_traceback(None) from None
     finally:
         RUN_GUARD.will_judge = False
+
+
+def _require_saving(folder: Path) -> None:
+    """Raise if results could not be saved: captions and replies cost something by then."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as draft:
+            os.write(draft.fileno(), b"0")
+    except OSError as error:
+        raise SettingsError(
+            f"--output_path {folder}: results could not be saved there ({error.strerror or error});"
+            " give a folder that can be written to"
+        ) from error
+    encoding = locale.getpreferredencoding(False)
+    if codecs.lookup(encoding).name != "utf-8":
+        raise SettingsError(
+            f"results could not be saved: the locale's encoding is {encoding}, which lacks most "
+            "characters; set PYTHONUTF8=1"
+        )
 
 
 def _show(

@@ -13,6 +13,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.caption_doubts import suspicious
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
@@ -24,6 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     DOUBTS,
     PRECISION,
     QUESTIONS,
+    SUSPICIOUS,
     Share,
     Signature,
     digest_of_all,
@@ -222,11 +224,13 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
         extras = {**extras, ASKED: asked}
     questions = [record.questions for record in records if record.questions]
     doubts = doubt_names(records)
+    n_suspicious, _ = suspicious(records)
     scope = {
         **({} if captions is None else {CAPTIONS: captions}),
         **({QUESTIONS: digest_of_all(questions)} if questions else {}),
         **selection_of(args),
         **({DOUBTS: "+".join(sorted(doubts))} if doubts else {}),
+        **({SUSPICIOUS: str(Share(n_suspicious, len(records)))} if n_suspicious else {}),
     }
     first, (n_questions, n_unscored) = records[0], _counts(records)
     return str(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -22,6 +23,10 @@ QUESTIONS: Final = "questions"
 """Field: eight digits that stand for the questions that were scored, whatever their order."""
 DOUBTS: Final = "doubts"
 """Field: what speaks against the judge, see :mod:`judge_doubts`."""
+SUSPICIOUS: Final = "suspicious"
+"""Field: captions that cannot be captions, of all, see :mod:`caption_doubts`."""
+COUNTS: Final = ("dropped", "empty", SUSPICIOUS)
+"""Fields: captions of a kind, of all; left out if there are none."""
 PRECISION: Final = "precision"
 """Field: how far the headline may be from what all questions would give, see ``sampling``."""
 ASKED: Final = "asked"
@@ -163,26 +168,23 @@ class Signature:
         'judge:j|runs:1+3|empty:1/5'
         """
         values: dict[str, dict[str, None]] = {}
-        n_empty = n_dropped = 0
+        counts = Counter[str]()
         asked: list[Share] = []
         for signature in signatures:
-            n_empty += signature.empty.n if signature.empty else 0
-            n_dropped += signature.dropped.n if signature.dropped else 0
             asked += [signature.asked] if signature.asked else []
             for name, value in signature.fields.items():
                 if name == ASKED:
                     values.setdefault(name, {})[""] = None
-                elif name not in ("dropped", "empty", "unscored"):
+                elif name in COUNTS and (share := Share.parse(value)) is not None:
+                    counts[name] += share.n
+                elif name != "unscored":
                     values.setdefault(name, {})[value] = None
         fields = {name: join_values(name, joined) for name, joined in values.items()}
         if asked:
             shares = (sum(share.n for share in asked), sum(share.of for share in asked))
             fields[ASKED] = Share(*shares).words
-        if n_dropped:
-            fields["dropped"] = str(Share(n_dropped, sum(sizes)))
-        if n_empty:
-            # One caption per document; a task without an empty one does not say how many it has.
-            fields["empty"] = str(Share(n_empty, sum(sizes)))
+        # One caption per document; a task without an empty one does not say how many it has.
+        fields |= {name: str(Share(counts[name], sum(sizes))) for name in COUNTS if counts[name]}
         return cls("", fields)
 
     def __str__(self) -> str:

@@ -20,6 +20,7 @@ from lmms_eval_captions.lmms_eval_tasks.results_folder import (
 )
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
+    COUNTS,
     DISTRIBUTION,
     DOUBTS,
     QUESTIONS,
@@ -29,7 +30,7 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_be
 from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path
 
 _NOT_OF_JUDGE: Final = frozenset(
-    {"unscored", "empty", "dropped", "limit", "offset", "runs", "scoring", "con",
+    {"unscored", *COUNTS, "limit", "offset", "runs", "scoring", "con",
      CAPTIONS, DISTRIBUTION, DOUBTS, QUESTIONS, SERVED}
 )  # fmt: skip
 """Fields of the signature that say what was judged, or what came of it, not who judged."""

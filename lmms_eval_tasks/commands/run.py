@@ -100,7 +100,9 @@ def run(arguments: Sequence[str]) -> int:
         read_settings()
     with tempfile.TemporaryDirectory(prefix="lmms-eval-captions-") as folder:
         record = Path(folder) / "run.jsonl"
-        returncode = _run_to_its_end(_command(arguments), {**os.environ, RUN_RECORD: str(record)})
+        # Captions and tables have characters that few other encodings have.
+        environment = {"PYTHONUTF8": "1", **os.environ, RUN_RECORD: str(record)}
+        returncode = _run_to_its_end(_command(arguments), environment)
         if returncode == 0 and _only_asks(arguments):
             return 0
         ending = conclude(returncode, record, arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.progress import cost_words
@@ -68,8 +69,24 @@ def _title(document: Mapping[str, Any]) -> list[str]:
     judges = dict.fromkeys(task["judge"] for task in document["tasks"].values())
     judges.pop(NO_JUDGE.label, None)
     how = f"judged by {', '.join(judges)}" if judges else "measured without a judge"
-    words = f"captions of {document['model']}, {how}"
+    words = f"captions of {_captioner(document)}, {how}"
     return wrapped(f"{DISTRIBUTION} {package_version()}", words)
+
+
+def _captioner(document: Mapping[str, Any]) -> str:
+    """Return a file's or class's name, else the model's.
+
+    >>> _captioner({"model": "caption_file", "model_args": "path=runs/a.jsonl,missing=drop"})
+    'a.jsonl'
+    """
+    given = document["model_args"] or {}
+    pairs = (
+        given
+        if isinstance(given, dict)
+        else dict(pair.partition("=")[::2] for pair in str(given).split(","))
+    )
+    named = pairs.get("path") or pairs.get("captioner") or pairs.get("pretrained")
+    return Path(str(named)).name if named else str(document["model"])
 
 
 def _meanings(tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
