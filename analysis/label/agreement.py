@@ -1,26 +1,28 @@
-"""How far people agree with one another, and with the judge, on one task of one captioner."""
+"""Agreement of people with one another and with the judge, on one task of one captioner."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any, Final
 
 import numpy as np
 
-from lmms_eval_captions.analysis.label.matching import Domain, consensus, values_of
+from lmms_eval_captions.analysis.label.matching import Domain
 from lmms_eval_captions.metrics.agreement import Coefficient, agreement_interval
 from lmms_eval_captions.metrics.clusters import Rating, ratings_of
 from lmms_eval_captions.metrics.intervals import Interval
 
-_OF_LABELS: tuple[Coefficient, ...] = ("ac1", "nominal")
-_WITH_JUDGE: tuple[Coefficient, ...] = ("kappa", "ac1")
-_OF_NUMBERS: tuple[Coefficient, ...] = ("interval",)
+_OF_LABELS: Final[tuple[Coefficient, ...]] = ("ac1", "nominal")
+_WITH_JUDGE: Final[tuple[Coefficient, ...]] = ("kappa", "ac1")
+_OF_NUMBERS: Final[tuple[Coefficient, ...]] = ("interval",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Agreement of raters on the pairs that all or some of them rated."""
+    """Agreement of raters on the pairs that several of them rated."""
 
     who: str
     n_pairs: int
@@ -28,45 +30,33 @@ class Agreement:
     coefficients: dict[str, Interval]
 
 
-def agreements_of(domain: Domain) -> list[Agreement]:
-    """Agreement among the annotators, of each with the judge, and of all with the judge."""
-    names = domain.annotators
-    pairs = [pair for pair in domain.pairs if domain.labelled(pair)]
-    headline = domain.pairs[0].benchmark.headline
-    people: list[list[Rating | None]] = []
-    judge: list[Rating | None] = []
-    for pair in pairs:
-        said = {
-            label.annotator: values_of(label, pair, headline) for label in domain.labelled(pair)
-        }
-        people.append([_rating(said.get(name)) for name in names])
-        judge.append(_rating(consensus(pair.runs(headline))))
-    videos = [pair.record.video_id for pair in pairs]
-    return list(_agreements(names, people, judge, videos))
-
-
-def _agreements(
-    names: Sequence[str],
-    people: Sequence[Sequence[Rating | None]],
-    judge: Sequence[Rating | None],
-    videos: Sequence[str],
-) -> Iterator[Agreement]:
+def agreements_of(domain: Domain) -> Iterator[Agreement]:
+    """Yield the agreement among annotators, of each with the judge, and of all with the judge."""
+    headline = domain.table.benchmark.headline
+    ratings = domain.labels.assign(rating=list(map(_rating, domain.said(headline))))
+    ratings = ratings.drop_duplicates(["pair", "annotator"], keep="last")
+    table = ratings.pivot(index="pair", columns="annotator", values="rating").astype(object)
+    table = table.where(table.notna(), None)
+    pairs = domain.pairs.loc[table.index]
+    # What the judge said in most of its runs; of equally frequent verdicts, the first.
+    judge = [
+        _rating(Counter(runs).most_common(1)[0][0])
+        for runs in pairs[domain.table.head["values"][headline]]
+    ]
     is_number = any(isinstance(rating, float) for rating in judge)
-    if len(names) > 1:
+    videos = pairs["video"].tolist()
+    people = table.to_numpy().tolist()
+    if table.shape[1] > 1:
         kinds = _OF_NUMBERS if is_number else _OF_LABELS
         yield _agreement("annotators among one another", people, videos, kinds)
     kinds = _OF_NUMBERS if is_number else _WITH_JUDGE
-    for place, name in enumerate(names):
-        rows = [(row[place], said) for row, said in zip(people, judge, strict=True)]
+    for name in table:
+        rows = list(zip(table[name], judge, strict=True))
         yield _agreement(f"{name} with the judge", rows, videos, kinds)
-    if len(names) > 1:
-        each = [
-            (rating, said, video)
-            for row, said, video in zip(people, judge, videos, strict=True)
-            for rating in row
-        ]
-        rows = [(rating, said) for rating, said, _ in each]
-        yield _agreement("all with the judge", rows, [video for *_, video in each], kinds)
+    if table.shape[1] > 1:
+        rows = [(r, said) for of, said in zip(people, judge, strict=True) for r in of]
+        each = [video for video in videos for _ in table]
+        yield _agreement("all with the judge", rows, each, kinds)
 
 
 def _agreement(
@@ -76,20 +66,20 @@ def _agreement(
     kinds: Sequence[Coefficient],
 ) -> Agreement:
     ratings = ratings_of(rows)
-    places = np.unique(np.array(videos), return_inverse=True)[1]
+    clusters = np.unique(videos, return_inverse=True)[1]
     return Agreement(
         who=who,
-        n_pairs=sum(sum(rating is not None for rating in row) > 1 for row in rows),
+        n_pairs=int(((ratings.codes >= 0).sum(axis=1) > 1).sum()),
         coefficients={
-            kind: agreement_interval(ratings, places, coefficient=kind) for kind in kinds
+            kind: agreement_interval(ratings, clusters, coefficient=kind) for kind in kinds
         },
     )
 
 
-def _rating(values: Sequence[object] | None) -> Rating | None:
-    """What the headline reads of a pair as one rating: a verdict, or the mean of numbers."""
+def _rating(values: Sequence[Any] | None) -> Rating | None:
+    """Return what the headline reads of a pair as one rating: a verdict, or a mean of numbers."""
     if values is None:
         return None
     if len(values) == 1 and isinstance(values[0], str):
         return values[0]
-    return fmean(float(str(value)) for value in values)
+    return fmean(map(float, values))

@@ -1,170 +1,155 @@
-"""Labels found again among the pairs of the runs that they are about."""
+"""Labels matched with the judged pairs that they are of."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-from lmms_eval_captions.analysis.label.label_file import VerdictLabel
-from lmms_eval_captions.analysis.label.pairs import Pair, judged_pairs, verdicts_of
-from lmms_eval_captions.analysis.verdicts.captioners import Captioner
+from lmms_eval_captions.analysis.captioners import Captioner
+from lmms_eval_captions.analysis.label.pairs import judged_pairs, strata_of
+from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
-Key = tuple[str, int]
-"""Video and place of the question."""
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One task of one captioner: all its pairs, and the labels of some."""
+    """Judged pairs of one captioner in one task, some of them labelled."""
 
-    captioner: str
+    captioner: Captioner
     task: str
-    captions: Sequence[CaptionRecord]
-    """All captions, also those that nothing is asked about."""
-    pairs: Sequence[Pair]
-    labels: Mapping[Key, Sequence[VerdictLabel]]
-    """By pair, one of each annotator."""
+    table: TaskTable
+    pairs: pd.DataFrame
+    """See :func:`judged_pairs`."""
+    labels: pd.DataFrame
+    """See :class:`Labels`, with ``pair``: the pair's index in ``pairs``."""
     by: tuple[str, ...]
-    """What the sample was stratified by."""
+    """What the sample is stratified by."""
 
-    @property
-    def annotators(self) -> list[str]:
-        """Everyone who gave a label."""
-        return sorted({label.annotator for some in self.labels.values() for label in some})
-
-    def labelled(self, pair: Pair) -> Sequence[VerdictLabel]:
-        """The labels of a pair, none where it has none."""
-        return self.labels.get((pair.record.video_id, pair.place), ())
+    def said(self, metric: str) -> list[tuple[object, ...] | None]:
+        """Return what a metric reads of each label; ``None`` if the person did not say it."""
+        benchmark = self.table.benchmark
+        values = []
+        for label in self.labels.itertuples():
+            logged = {"question": label.question, "answer": label.answer}
+            judgement = {**logged, **benchmark.grading.judgement(logged, label.label)}  # type: ignore[union-attr] # read_labels
+            read = tuple(benchmark.metrics[metric].values(SimpleNamespace(**judgement)))
+            values.append(None if None in read else read)
+        return values
 
 
 def domains_of(
-    labels: Sequence[VerdictLabel], captioners: Sequence[Captioner]
+    labels: pd.DataFrame, captioners: Sequence[Captioner]
 ) -> tuple[list[Domain], list[str]]:
-    """The labels by captioner and task, and what is said of those that could not be found.
+    """Return the labels by captioner and task, and notes on labels that match nothing.
 
     Raises:
         DataError: If verdicts cannot be read, no label is of these runs, or samples that were
             drawn in different ways are mixed.
     """
-    tasks = list(dict.fromkeys(label.task for label in labels))
-    verdicts = {
-        (captioner.name, task): verdicts_of(captioner, task)
-        for task in tasks
+    judged = {
+        (captioner.name, task): (captioner, *judged_pairs(captioner, task))
+        for task in labels["task"].unique()
         for captioner in captioners
         if task in captioner.runs
     }
-    pairs = {key: judged_pairs(key[0], of_run) for key, of_run in verdicts.items()}
-    places = {
-        (name, task, pair.record.video_id, pair.place): pair
-        for (name, task), of_run in pairs.items()
-        for pair in of_run
+    rows = {
+        (*key, row.video, row.question_index): row
+        for key, (*_, pairs) in judged.items()
+        for row in pairs.itertuples()
     }
-    found: dict[tuple[str, str], dict[Key, list[VerdictLabel]]] = {}
-    reasons: Counter[str] = Counter()
     names = [captioner.name for captioner in captioners]
-    of_labels = [
+    candidates = [
         {
-            name: places[name, label.task, label.video_id, label.place]
+            name: rows[name, label.task, label.video, label.question_index]
             for name in names
-            if (name, label.task, label.video_id, label.place) in places
+            if (name, label.task, label.video, label.question_index) in rows
         }
-        for label in labels
+        for label in labels.itertuples()
     ]
-    meant = _meant(labels, of_labels, names)
-    for label, candidates in zip(labels, of_labels, strict=True):
-        captioner = _captioner(label, candidates, meant[label.captioner])
-        if captioner in candidates:
-            _check_stratum(label, candidates[captioner])
-            of_pair = found.setdefault((captioner, label.task), {})
-            of_pair.setdefault((label.video_id, label.place), []).append(label)
+    meant = _meant(labels, candidates, names)
+    places: dict[tuple[str, str], dict[int, int]] = {}
+    reasons: Counter[str] = Counter()
+    for place, (label, of_label) in enumerate(zip(labels.itertuples(), candidates, strict=True)):
+        owner = _owner(label, of_label, meant[label.captioner])
+        if owner in of_label:
+            places.setdefault((owner, label.task), {})[place] = of_label[owner].Index
         else:
-            reasons[captioner] += 1
-    if not found:
-        why = ", ".join(reasons)
-        raise DataError(f"labels: none is of these runs ({why}); give the page's own as --against")
-    domains = [
-        Domain(*key, verdicts[key].captions, pairs[key], of_pairs, _design(key[1], of_pairs))
-        for key, of_pairs in sorted(found.items())
-    ]
+            reasons[owner] += 1
+    if not places:
+        raise DataError(
+            f"labels: none is of these runs ({', '.join(reasons)}); give the results that the page "
+            "was made of as --against"
+        )
+    domains = []
+    for key, matched in sorted(places.items()):
+        captioner, table, pairs = judged[key]
+        own = labels.iloc[list(matched)].assign(pair=list(matched.values()))
+        domains.append(Domain(captioner, key[1], table, pairs, own, _design(key[1], pairs, own)))
     return domains, [f"{n} labels are left out: {reason}" for reason, n in reasons.items()]
 
 
 def _meant(
-    labels: Sequence[VerdictLabel],
-    of_labels: Sequence[Mapping[str, Pair]],
-    names: Sequence[str],
+    labels: pd.DataFrame, candidates: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The captioners that a label's captioner may be: that of its name, else who has its captions.
+    """Return the captioners that a label's captioner can be: the one of that name, if there is one.
 
-    A folder may have been renamed. Some captions are the same for two captioners, such as empty
-    ones: more than half of them must be.
+    After a folder was renamed it is who has its captions. Two captioners may have some captions in
+    common, such as empty ones: more than half must be the same.
     """
-    same: Counter[tuple[str, str]] = Counter()
-    for label, candidates in zip(labels, of_labels, strict=True):
-        for name, pair in candidates.items():
-            same[label.captioner, name] += _is_same_caption(label, pair)
-    n_labels = Counter(label.captioner for label in labels)
+    n_same: Counter[tuple[str, str]] = Counter()
+    for label, of_label in zip(labels.itertuples(), candidates, strict=True):
+        for name, pair in of_label.items():
+            n_same[label.captioner, name] += _is_same_caption(label, pair)
     return {
         captioner: [captioner]
         if captioner in names
-        else [name for name in names if 2 * same[captioner, name] > n]
-        for captioner, n in n_labels.items()
+        else [name for name in names if 2 * n_same[captioner, name] > n]
+        for captioner, n in Counter(labels["captioner"]).items()
     }
 
 
-def _is_same_caption(label: VerdictLabel, pair: Pair) -> bool:
-    digests = label.caption_digest, pair.record.caption_digest
+def _is_same_caption(label: Any, pair: Any) -> bool:  # noqa: ANN401 - rows
+    digests = label.caption_digest, pair.caption_digest
     return not all(digests) or digests[0] == digests[1]
 
 
-def _captioner(label: VerdictLabel, candidates: Mapping[str, Pair], meant: Sequence[str]) -> str:
-    """Whose caption a label is of, or why it is nobody's."""
+def _owner(label: Any, candidates: Mapping[str, Any], meant: Sequence[str]) -> str:  # noqa: ANN401
+    """Return whose caption a label is of, or why it is nobody's."""
     if not candidates:
-        return "their task, video or question has no verdict there"
+        return "their task, video or question has no verdict in these results"
     if len(meant) > 1:
         return f"several captioners may be meant by {label.captioner!r:.80}"
-    same = [name for name in meant if name in candidates]
-    if not same or not _is_same_caption(label, candidates[same[0]]):
+    own = [name for name in meant if name in candidates]
+    if not own or not _is_same_caption(label, candidates[own[0]]):
         return "they are of other captions"
-    if label.question and candidates[same[0]].question not in ("", label.question):
+    if label.question and candidates[own[0]].question not in ("", label.question):
         return "they are of other questions"
-    return same[0]
+    return own[0]
 
 
-def _check_stratum(label: VerdictLabel, pair: Pair) -> None:
-    """Raise where a pair is weighed by another stratum than it was drawn from."""
-    stratum = replace(pair, captioner=label.captioner).stratum(label.by)
-    if label.by and label.stratum not in (None, stratum):
+def _design(task: str, pairs: pd.DataFrame, labels: pd.DataFrame) -> tuple[str, ...]:
+    """Return what the sample is stratified by."""
+    by, *others = labels["by"].unique()
+    if others:
+        names = sorted(f"by {'+'.join(by)}" if by else "at random" for by in [by, *others])
         raise DataError(
-            f"labels of {label.task}: {label.video_id!r:.80} was drawn as {label.stratum!r:.80} by "
-            f"{'+'.join(label.by)} and is {stratum!r:.80} now; give the results that the page was "
-            "made of as --against, not those of another judging"
+            f"labels of {task}: samples drawn {' and '.join(names)} cannot be weighted together; "
+            "read the files one at a time"
         )
-
-
-def _design(task: str, labels: Mapping[Key, Sequence[VerdictLabel]]) -> tuple[str, ...]:
-    designs = {label.by for some in labels.values() for label in some}
-    if len(designs) > 1:
-        shown = " and ".join(sorted(f"by {'+'.join(by)}" if by else "at random" for by in designs))
-        raise DataError(
-            f"labels of {task}: samples drawn {shown} cannot be weighed together; read the files "
-            "one at a time"
-        )
-    return next(iter(designs))
-
-
-def values_of(label: VerdictLabel, pair: Pair, metric: str) -> tuple[object, ...] | None:
-    """What a metric reads of a label, ``None`` where the person did not say it."""
-    logged = {"question": label.question, "answer": label.answer}
-    said = pair.benchmark.grading.judgement(logged, label.label)  # type: ignore[union-attr] # read_labels
-    values = tuple(pair.benchmark.metrics[metric].values(SimpleNamespace(**{**logged, **said})))
-    return None if None in values else values
-
-
-def consensus(of_runs: Sequence[tuple[object, ...]]) -> tuple[object, ...]:
-    """What the judge said in most of its runs, of equally many what it said first."""
-    return Counter(of_runs).most_common(1)[0][0]
+    # A pair must be weighted by the stratum that it was drawn from.
+    current = pairs.loc[labels["pair"]].assign(captioner=labels["captioner"].to_numpy())
+    strata = strata_of(current, by)
+    for video, drawn, now in zip(labels["video"], labels["stratum"], strata, strict=True):
+        if by and drawn not in (None, now):
+            raise DataError(
+                f"labels of {task}: {video!r:.80} was drawn as {drawn!r:.80} by {'+'.join(by)} and "
+                f"is {now!r:.80} now; give the results that the page was made of as --against, not "
+                "those of another judge run"
+            )
+    return tuple(by)

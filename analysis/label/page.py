@@ -1,27 +1,71 @@
-"""The page as one file of HTML, which loads nothing from anywhere."""
+"""Pages that ask people, each one file of HTML that loads nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+from lmms_eval_captions.analysis.web_page.documents import documents_to_label
 from lmms_eval_captions.analysis.web_page.embedding import json_in_html, source_hash
+from lmms_eval_captions.analysis.web_page.frames import NO_VIDEOS, frames_of
+from lmms_eval_captions.lmms_eval_tasks.grading import Grading
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.analysis.web_page.documents import Documents
+    from lmms_eval_captions.judges.settings import DataSettings
 
 _HERE: Final = Path(__file__).parent
+_MEGABYTE: Final = 1_000_000
+
+Item = dict[str, Any]
+"""A question as the page's script reads it; ``row`` is what its label carries."""
+_Frames = Callable[[int], tuple[Mapping[str, Sequence[str]], Mapping[str, str]]]
+"""From the bytes that frames may take to each video's frames, and why others have none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOptions:
+    """Options of a page, from the command line."""
+
+    n: int
+    tasks: tuple[str, ...] | None
+    """``None`` for all."""
+    by: tuple[str, ...] = ()
+    """What the sample is stratified by."""
+    seed: int = 0
+    n_frames: int = 4
+    reveal: str = "after"
+    """When the judge's verdict is shown: ``after`` the answer, on ``demand`` after it, ``never``.
+    """
+    max_mb: float = 50.0
+    annotator: str = ""
+    """Name that the page's form is filled in with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Data of the page's script, and notes for the person who makes the page."""
+
+    data: Mapping[str, object]
+    notes: tuple[str, ...]
 
 
 def render(title: str, data: Mapping[str, object]) -> str:
-    """The page.
+    """Return the page as HTML.
 
     Args:
         title: Plain text.
-        data: What its script reads, of JSON's types; texts may hold anything.
+        data: What the page's script reads, of JSON's types; texts may hold anything.
     """
     from jinja2 import Environment, FileSystemLoader
 
     environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True)
-    # The template takes these two files of ours, and the JSON, as they are; all else is escaped.
+    # The template includes style, script and JSON as they are and escapes everything else.
     style, script = (_HERE.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     return environment.get_template("page.html").render(
         title=title,
@@ -31,3 +75,104 @@ def render(title: str, data: Mapping[str, object]) -> str:
         script_hash=source_hash(script),
         data=json_in_html(data),
     )
+
+
+def item_of(task: str, video: str, row: Mapping[str, object], **fields: object) -> Item:
+    """Return a question; fields that are not given are empty."""
+    empty: Item = {
+        "grading": task, "question": "", "answer": "", "captions": [], "references": [],
+        "choices": None, "judge": [],
+    }  # fmt: skip
+    return {"task": task, "video_id": video, "row": dict(row), **empty, **fields}
+
+
+def page_of_results(
+    kind: str,
+    items: Sequence[Item],
+    captions: Sequence[str],
+    gradings: Mapping[str, Grading],
+    options: PageOptions,
+    settings: DataSettings,
+    documents: Mapping[str, Documents],
+) -> Page:
+    """Return a page about captions of finished runs, with frames of their videos.
+
+    Args:
+        kind: ``verdict`` or ``pair``.
+        items: Questions; ``captions`` holds indices of captions.
+        captions: Texts.
+        gradings: What is asked, by the name that items have it by.
+        options: The user's options.
+        settings: Where videos are.
+        documents: Documents by task and video, if they are available.
+    """
+    videos = {}
+    for item in items:
+        benchmark = benchmark_of_task(item["task"])
+        item["frames"] = f"{benchmark.name} {item['video_id']}"
+        doc = documents[item["task"]].get(item["video_id"])
+        if doc is not None:
+            videos[item["frames"]] = (item["frames"], benchmark, doc)
+
+    def frames(most_bytes: int) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
+        found, reasons = frames_of(
+            settings, videos.values(), n_frames=options.n_frames, most_bytes=most_bytes
+        )
+        keys = {item["frames"] for item in items}
+        return found, {**reasons, **dict.fromkeys(keys - videos.keys(), f"No frames: {NO_VIDEOS}")}
+
+    return page_of(kind, items, captions, gradings, options, frames)
+
+
+def documents_of_tasks(tasks: Sequence[str], settings: DataSettings) -> dict[str, Documents]:
+    """Return the documents of tasks by video, if they are available."""
+    return {task: documents_to_label(task, settings) for task in tasks}
+
+
+def page_of(
+    kind: str,
+    items: Sequence[Item],
+    captions: Sequence[str],
+    gradings: Mapping[str, Grading],
+    options: PageOptions,
+    frames_within: _Frames,
+) -> Page:
+    """Return a page; see :func:`page_of_results`."""
+    texts = [*captions, *(item["question"] + item["answer"] for item in items)]
+    bytes_left = int(options.max_mb * _MEGABYTE) - sum(len(text.encode()) for text in texts)
+    frames, reasons = frames_within(max(bytes_left, 0))
+    for place, item in enumerate(items):
+        item.setdefault("id", str(place))
+        item["no_frames"] = reasons.get(item["frames"], "")
+    content = repr([(item["row"], item["id"]) for item in items]).encode("utf-8", "replace")
+    data = {
+        "kind": kind,
+        "page": blake2b(content, digest_size=6).hexdigest(),
+        "reveal": options.reveal,
+        "about": {"made_by": "lmms-eval-captions label", "seed": options.seed},
+        "annotator": options.annotator,
+        "captions": captions,
+        "frames": frames,
+        "gradings": {
+            name: {
+                "asks": grading.asks,
+                "choices": list(map(asdict, grading.choices)),
+                "ratings": list(map(asdict, grading.ratings)),
+                "shows_answer": grading.shows_answer,
+            }
+            for name, grading in gradings.items()
+        },
+        "items": items,
+    }
+    keys = {item["frames"] for item in items}
+    return Page(data, tuple(_notes(len(keys & frames.keys()), len(keys), reasons, bytes_left)))
+
+
+def _notes(
+    n_shown: int, n_videos: int, reasons: Mapping[str, str], bytes_left: int
+) -> Iterator[str]:
+    yield f"frames of {n_shown} of {n_videos} videos are in the page"
+    for reason, n in Counter(reasons.values()).most_common(2):
+        yield f"{n} videos: {reason}"
+    if bytes_left < 0:
+        yield "the texts alone are more than --max-mb: browsers may be slow; ask about fewer"

@@ -1,114 +1,159 @@
-"""The judged pairs of a question and a caption, of which people label some."""
+"""Judged pairs of a question and a caption, and samples of them that people label."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.verdicts.captioners import Captioner, common_names
-from lmms_eval_captions.analysis.verdicts.verdicts import TaskVerdicts
+import numpy as np
+
+from lmms_eval_captions.analysis.captioners import Captioner, common_names
+from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
-CAPTIONER: Final = "captioner"
-TASK: Final = "task"
-VERDICT: Final = "verdict"
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEATURES: Final = {"captioner": "captioner", "task": "task", "verdict": "first_verdict"}
+"""What a sample can be stratified by, other than sections of the breakdown, with its column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """One question of one caption that the judge gave a verdict on, in one run at least."""
+def judged_pairs(captioner: Captioner, task: str) -> tuple[TaskTable, pd.DataFrame]:
+    """Return a task's verdicts and its pairs with a verdict in at least one judge run.
 
-    captioner: str
-    benchmark: Benchmark[Any, Any]
-    record: CaptionRecord
-    place: int
-    """The question's, from 0."""
+    Returns:
+        The task's table, and a row per pair with its columns and ``captioner``, ``task`` and
+        ``first_verdict``. A column of values holds a tuple per judge run with a verdict, each what
+        metrics read of the pair; missing if no run has one.
 
-    def runs(self, metric: str) -> list[tuple[object, ...]]:
-        """What a metric reads of the pair in each judge run that gave a verdict."""
-        n_values = self.benchmark.metrics[metric].n_values
-        first = self.place * n_values
-        of_runs = (tuple(run[first : first + n_values]) for run in self.record.values[metric])
-        return [values for values in of_runs if None not in values]
+    Raises:
+        DataError: If the verdicts cannot be read, or are of a sample of the questions.
+    """
+    (table,) = captioner.verdicts(task, sampled=False).tables
+    asked, benchmark = table.asked(), table.benchmark
+    keys = ["caption", "question_index"]
+    pairs = asked.drop_duplicates(keys).set_index(keys, drop=False)
+    columns = {column: name for name, column in table.head["values"].items()}
+    for column, metric in columns.items():
+        is_single = benchmark.metrics[metric].n_values == 1
+        values = asked[column].map(lambda value, is_single=is_single: _tuple(value, is_single))
+        pairs[column] = values.dropna().groupby([asked[key] for key in keys]).agg(list)
+    headline = table.head["values"][benchmark.headline]
+    pairs = pairs[pairs[headline].notna()].reset_index(drop=True)
+    return table, pairs.assign(
+        captioner=captioner.name,
+        task=task,
+        question=pairs["question"].fillna(""),
+        question_index=pairs["question_index"].astype(int),
+        first_verdict=[runs[0][0] for runs in pairs[headline]],
+    )
 
-    def group(self, section: str) -> str | None:
-        """The pair's group in a section of the breakdown."""
-        of_runs = self.record.groups.get(section)
-        return of_runs[0][self.place] if of_runs else None
 
-    def stratum(self, by: Sequence[str]) -> str:
-        """The pair's stratum: its values of what the sample is stratified by."""
-        return " / ".join(str(self._feature(name)) for name in by)
+def _tuple(value: Any, is_single: bool) -> tuple[object, ...] | None:  # noqa: ANN401
+    if is_single:
+        return None if value is None else (value,)
+    return None if not value or None in value else tuple(value)
 
-    def _feature(self, name: str) -> object:
-        if name == CAPTIONER:
-            return self.captioner
-        if name == TASK:
-            return self.record.task
-        if name == VERDICT:
-            return self.runs(self.benchmark.headline)[0][0]
-        return self.group(name)
 
-    @property
-    def question(self) -> str:
-        """The question's text, empty where the benchmark asks about captions as a whole."""
-        return self.record.asked[self.place] if self.place < len(self.record.asked) else ""
+def strata_of(pairs: pd.DataFrame, by: Sequence[str]) -> list[str]:
+    """Return each pair's stratum: its values of what the sample is stratified by."""
+    columns = [FEATURES.get(name, name) for name in by]
+    shown = [pairs[name].tolist() if name in pairs else [None] * len(pairs) for name in columns]
+    if not shown:
+        return [""] * len(pairs)
+    return [
+        " / ".join(str(None if value != value else value) for value in values)
+        for values in zip(*shown, strict=True)
+    ]
 
 
 def tasks_to_label(
-    captioners: Sequence[Captioner], chosen: Sequence[str] | None, *, graded: bool = True
+    captioners: Sequence[Captioner], wanted: Sequence[str] | None, *, graded: bool = True
 ) -> list[str]:
-    """The tasks that all captioners have and people can be asked about.
+    """Return the tasks that all captioners have and people can be asked about.
 
     Args:
         captioners: At least one.
-        chosen: Those that are wanted, ``None`` for all.
+        wanted: Tasks that the user names; ``None`` for all.
         graded: Whether people grade what the judge graded.
 
     Raises:
-        SettingsError: If one that is wanted, or any at all, is not there.
+        SettingsError: If one that is wanted is missing, or there is none.
     """
     benchmarks = our_benchmarks()
-    known = [
+    names = [
         name
         for name in common_names(captioners)
         if name in benchmarks and (not graded or benchmarks[name].grading is not None)
     ]
-    missing = [name for name in chosen or () if name not in known]
-    if missing or not known:
+    missing = [name for name in wanted or () if name not in names]
+    if missing or not names:
         raise SettingsError(
-            f"{', '.join(missing) or 'no task'}: expected tasks that people can be asked about "
-            f"and {', '.join(each.name for each in captioners)} all have; there are "
-            f"{', '.join(known) or 'none'}"
+            f"--tasks {', '.join(missing)}: expected tasks that people can be asked about and "
+            f"{', '.join(captioner.name for captioner in captioners)} all have: "
+            f"{', '.join(names) or 'none'}"
         )
-    return [name for name in known if not chosen or name in chosen]
+    return [name for name in names if not wanted or name in wanted]
 
 
-def verdicts_of(captioner: Captioner, task: str) -> TaskVerdicts:
-    """What was judged of a captioner in one task.
+def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
+    """Return how many are drawn from each stratum: as equal as the strata's sizes allow.
 
-    Raises:
-        DataError: If the verdicts cannot be read.
+    Args:
+        sizes: Stratum to its number of pairs, >= 1.
+        n: How many to draw, at most all.
+
+    >>> allocate({"a": 100, "b": 3, "c": 50}, 21)
+    {'a': 9, 'b': 3, 'c': 9}
     """
-    (verdicts,) = captioner.verdicts(task).tasks
-    return verdicts
+    drawn = dict.fromkeys(sizes, 0)
+    left = min(n, sum(sizes.values()))
+    while left:
+        open_strata = [name for name, size in sizes.items() if drawn[name] < size]
+        share = max(left // len(open_strata), 1)
+        for name in open_strata:
+            n_taken = min(share, sizes[name] - drawn[name], left)
+            drawn[name] += n_taken
+            left -= n_taken
+    return drawn
 
 
-def judged_pairs(captioner: str, verdicts: TaskVerdicts) -> list[Pair]:
-    """All pairs of a captioner and a task that have a verdict."""
-    return list(_pairs(captioner, verdicts))
+def draw(strata: Sequence[str], n: int, seed: int) -> list[int]:
+    """Draw a sample; return its indices in random order.
+
+    A person who stops early has labelled a random sample, too.
+
+    Args:
+        strata: Stratum of each pair.
+        n: How many to draw, at most all.
+        seed: The same seed draws the same sample.
+    """
+    rng = np.random.default_rng(seed)
+    drawn = allocate(dict(sorted(Counter(strata).items())), n)
+    indices: dict[str, list[int]] = {name: [] for name in drawn}
+    for index, name in enumerate(strata):
+        indices[name].append(index)
+    chosen = [i for name, count in drawn.items() for i in rng.permutation(indices[name])[:count]]
+    return [int(index) for index in rng.permutation(chosen)]
 
 
-def _pairs(captioner: str, verdicts: TaskVerdicts) -> Iterator[Pair]:
-    benchmark = verdicts.benchmark
-    n_values = benchmark.metrics[benchmark.headline].n_values
-    for record in verdicts.captions:
-        of_runs = record.values[benchmark.headline]
-        for place in range(max(map(len, of_runs), default=0) // n_values):
-            pair = Pair(captioner, benchmark, record, place)
-            if pair.runs(benchmark.headline):
-                yield pair
+def designs(
+    strata: Sequence[str], drawn: Sequence[int], by: Sequence[str], seed: int
+) -> list[dict[str, object]]:
+    """Return the design of a sample as each of its labels carries it."""
+    sizes, counts = Counter(strata), Counter(strata[index] for index in drawn)
+    return [
+        {
+            "kind": "stratified" if by else "random",
+            "by": list(by),
+            "seed": seed,
+            "n_population": len(strata),
+            "n_drawn": len(drawn),
+            "stratum": strata[index],
+            "stratum_size": sizes[strata[index]],
+            "stratum_drawn": counts[strata[index]],
+        }
+        for index in drawn
+    ]

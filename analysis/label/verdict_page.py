@@ -1,31 +1,28 @@
-"""From judged pairs to what a page asks about them."""
+"""Page on which people grade what a judge graded."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from lmms_eval_captions.analysis.label.page_data import (
+from lmms_eval_captions.analysis.captioners import Captioner
+from lmms_eval_captions.analysis.label.page import (
+    Item,
     Page,
     PageOptions,
-    finish_page,
-    grading_to_row,
+    documents_of_tasks,
+    item_of,
+    page_of_results,
 )
 from lmms_eval_captions.analysis.label.pairs import (
-    CAPTIONER,
-    TASK,
-    VERDICT,
-    Pair,
+    FEATURES,
+    designs,
+    draw,
     judged_pairs,
+    strata_of,
     tasks_to_label,
-    verdicts_of,
 )
-from lmms_eval_captions.analysis.label.sampling import Design, draw
-from lmms_eval_captions.analysis.verdicts.captioners import Captioner
-from lmms_eval_captions.analysis.verdicts.samples import caption_of
-from lmms_eval_captions.analysis.web_page.documents import Documents, documents_to_label
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
@@ -34,84 +31,66 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
 
+_Logged = dict[tuple[str, str, str], tuple[str, list[dict[str, Any]]]]
+"""By captioner, task and video: the caption and its judgements."""
+
 
 def verdict_page(
     captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
 ) -> Page:
-    """The page on which people grade what a judge graded.
+    """Return the page.
 
     Raises:
-        DataError: If sample logs are missing, or the benchmark's files where its questions need
-            them.
-        SettingsError: If the tasks or what to stratify by are not there.
+        DataError: If sample logs are missing, or the benchmark's files if its questions need them.
+        SettingsError: If a task, or what to stratify by, is not known.
     """
+    import pandas as pd
+
     tasks = tasks_to_label(captioners, options.tasks)
-    population = [
-        pair
-        for captioner in captioners
-        for task in tasks
-        for pair in judged_pairs(captioner.name, verdicts_of(captioner, task))
-    ]
-    _check_sections(population, options.by)
-    strata = [pair.stratum(options.by) for pair in population]
-    places = draw(strata, options.n, options.seed)
-    design = Design(options.by, options.seed, len(population), len(places))
-    sizes, drawn = Counter(strata), Counter(strata[place] for place in places)
-    pairs = [population[place] for place in places]
-    rows = [
-        {**_row(pair), "design": design.to_row(strata[place], sizes, drawn)}
-        for pair, place in zip(pairs, places, strict=True)
-    ]
-    documents = {task: documents_to_label(task, settings) for task in tasks}
-    logged = _logged(captioners, pairs)
-    captions: dict[str, int] = {}
-    items = []
-    for place, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
-        caption, judgements = logged[pair.captioner, pair.record.task, pair.record.video_id]
-        index = captions.setdefault(whole(caption), len(captions))
-        items.append(_item(place, pair, row, index, judgements, documents[pair.record.task]))
-    return finish_page(
-        "verdict", items, list(captions), _gradings(tasks), documents, options, settings
-    )
-
-
-def _check_sections(population: Sequence[Pair], by: Sequence[str]) -> None:
-    sections = dict.fromkeys(name for pair in population for name in pair.record.groups)
-    known = [CAPTIONER, TASK, VERDICT, *sections]
-    for name in by:
+    judged = [judged_pairs(captioner, task) for captioner in captioners for task in tasks]
+    known = [*FEATURES, *dict.fromkeys(name for of, _ in judged for name in of.head["sections"])]
+    for name in options.by:
         if name not in known:
             raise SettingsError(f"--by {name!r}: expected any of {', '.join(known)}")
+    population = pd.concat([pairs for _, pairs in judged], ignore_index=True)
+    strata = strata_of(population, options.by)
+    drawn = draw(strata, options.n, options.seed)
+    sample = population.iloc[drawn]
+    documents = documents_of_tasks(tasks, settings)
+    logged = _logged(captioners, sample)
+    captions: dict[str, int] = {}
+    items = []
+    for pair, design in zip(
+        sample.itertuples(), designs(strata, drawn, options.by, options.seed), strict=True
+    ):
+        text, judgements = logged[pair.captioner, pair.task, pair.video]
+        caption = captions.setdefault(whole(text), len(captions))
+        doc = documents[pair.task].get(pair.video, {})
+        items.append(_item(pair, caption, judgements, doc, design))
+    gradings = {task: _grading(task) for task in tasks}
+    return page_of_results("verdict", items, list(captions), gradings, options, settings, documents)
 
 
-def _row(pair: Pair) -> dict[str, object]:
-    """What every label of a pair carries to find it again."""
-    return {
-        "benchmark": pair.benchmark.name,
-        "task": pair.record.task,
-        "captioner": pair.captioner,
-        "video_id": pair.record.video_id,
-        "question_index": pair.place,
-        "question": pair.question,
-        "caption_digest": pair.record.caption_digest,
-    }
+def _grading(task: str) -> Grading:
+    grading = benchmark_of_task(task).grading
+    assert grading is not None  # noqa: S101 - see tasks_to_label
+    return grading
 
 
-def _logged(
-    captioners: Sequence[Captioner], pairs: Sequence[Pair]
-) -> dict[tuple[str, str, str], tuple[str, list[dict[str, Any]]]]:
-    """Captioner, task and video to the caption and its judgements, from the sample logs."""
-    wanted = {(pair.captioner, pair.record.task, pair.record.video_id) for pair in pairs}
-    found: dict[tuple[str, str, str], tuple[str, list[dict[str, Any]]]] = {}
+def _logged(captioners: Sequence[Captioner], sample: Any) -> _Logged:  # noqa: ANN401 - a DataFrame
+    """Return captions with their judgements from the sample logs."""
+    wanted = set(zip(sample["captioner"], sample["task"], sample["video"], strict=True))
     runs = {captioner.name: captioner.runs for captioner in captioners}
-    for captioner, task in dict.fromkeys((pair.captioner, pair.record.task) for pair in pairs):
+    found: _Logged = {}
+    for captioner, task in dict.fromkeys(
+        (captioner, task) for captioner, task, _ in sorted(wanted)
+    ):
         headline = benchmark_of_task(task).headline
-        for sample in runs[captioner][task].samples(task):
-            item = sample.get(headline)
-            if not isinstance(item, dict):
-                continue
-            key = (captioner, task, str(item.get("video_id")))
-            if key in wanted:
-                found[key] = caption_of(sample), list(item.get("judgements") or ())
+        for logged in runs[captioner][task].samples(task):
+            item = logged.get(headline)
+            if isinstance(item, dict):
+                key = (captioner, task, str(item.get("video_id")))
+                found[key] = caption_of(logged), list(item.get("judgements") or ())
     missing = wanted - found.keys()
     if missing:
         raise DataError(
@@ -121,50 +100,50 @@ def _logged(
     return found
 
 
+def caption_of(sample: Mapping[str, Any]) -> str:
+    """Return the caption of a sample of a log."""
+    replies = sample.get("filtered_resps") or sample.get("resps") or ""
+    while isinstance(replies, list):
+        replies = replies[0] if replies else ""
+    return str(replies)
+
+
 def _item(
-    place: int,
-    pair: Pair,
-    row: dict[str, object],
+    pair: Any,  # noqa: ANN401 - a row
     caption: int,
     judgements: Sequence[dict[str, Any]],
-    documents: Documents,
-) -> dict[str, Any]:
-    grading = _grading(pair)
-    runs = sorted({judgement["run"] for judgement in judgements})
-    of_pair = [[j for j in judgements if j["run"] == run][pair.place] for run in runs]
-    doc = documents.get(pair.record.video_id, {})
+    doc: Mapping[str, Any],
+    design: Mapping[str, object],
+) -> Item:
+    grading = _grading(pair.task)
     if grading.needs_data and not doc:
         raise DataError(
-            f"{pair.record.task}: the benchmark's files lack video {pair.record.video_id!r}; set "
+            f"{pair.task}: the benchmark's files lack video {pair.video!r}; set "
             "LMMS_CAPTIONS_DATA to the data that the run was judged with"
         )
+    index = pair.question_index
+    runs = sorted({judgement["run"] for judgement in judgements})
+    of_pair = [[j for j in judgements if j["run"] == run][index] for run in runs]
     answer = whole(str(of_pair[0].get("answer") or ""))
-    choices = grading.choices_of(doc, pair.place) if grading.choices_of else None
-    return {
-        "id": str(place),
-        "task": pair.record.task,
-        "grading": pair.record.task,
-        "video_id": whole(pair.record.video_id),
-        "question": whole(pair.question),
+    row = {
+        "benchmark": benchmark_of_task(pair.task).name, "task": pair.task,
+        "captioner": pair.captioner, "video_id": pair.video, "question_index": index,
+        "question": pair.question, "caption_digest": pair.caption_digest, "design": design,
         "answer": answer,
-        "captions": [caption],
-        "references": [whole(text) for text in grading.references(doc)],
-        "choices": None if choices is None else [asdict(choice) for choice in choices],
-        "judge": [_to_row(grading.of_judge(judgement)) for judgement in of_pair],
-        "row": {**row, "answer": answer},
-    }
+    }  # fmt: skip
+    choices = grading.choices_of(doc, index) if grading.choices_of else None
+    return item_of(
+        pair.task,
+        whole(pair.video),
+        row,
+        question=whole(pair.question),
+        answer=answer,
+        captions=[caption],
+        references=[whole(text) for text in grading.references(doc)],
+        choices=None if choices is None else list(map(asdict, choices)),
+        judge=[_to_row(grading.of_judge(judgement)) for judgement in of_pair],
+    )
 
 
 def _to_row(label: Label | None) -> object:
     return None if label is None else {"choice": label.choice, "ratings": dict(label.ratings)}
-
-
-def _grading(pair: Pair) -> Grading:
-    grading: Grading | None = pair.benchmark.grading
-    if grading is None:
-        raise SettingsError(f"{pair.record.task}: people cannot be asked about it")
-    return grading
-
-
-def _gradings(tasks: Sequence[str]) -> dict[str, object]:
-    return {task: grading_to_row(benchmark_of_task(task).grading) for task in tasks}

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_captions.analysis.label.page import render
-from lmms_eval_captions.analysis.label.page_data import Page, PageOptions
+from lmms_eval_captions.analysis.captioners import captioners_of
+from lmms_eval_captions.analysis.label.page import Page, PageOptions, render
 from lmms_eval_captions.analysis.label.side_by_side import side_by_side_page
 from lmms_eval_captions.analysis.label.verdict_page import verdict_page
-from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.submission import submit
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page as BrowserPage
 
 from label_runs import judged_run, page_of, reload_saved, write_page
-from lmms_eval_captions.analysis.label.label_file import read_labels
-from lmms_eval_captions.analysis.label.page import render
-from lmms_eval_captions.analysis.label.page_data import PageOptions
+from lmms_eval_captions.analysis.captioners import captioners_of
+from lmms_eval_captions.analysis.label.labels import read_labels
+from lmms_eval_captions.analysis.label.page import PageOptions, render
 from lmms_eval_captions.analysis.label.verdict_page import verdict_page
-from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import data_settings
@@ -49,12 +49,11 @@ def test_every_benchmark_asks_a_person_what_it_asks_its_judge(task: str, tmp_pat
     data = _data_in(render("A page", page.data))
     grading = GRADED[task].grading
     assert grading is not None
-    of_verdicts = captioners_of([tmp_path])[0].verdicts(task).tasks[0].captions
-    n_asked = sum(
-        any(None not in (run[place],) for run in caption.values[GRADED[task].headline])
-        for caption in of_verdicts
-        for place in range(len(caption.asked))
-    )
+    (table,) = captioners_of([tmp_path])[0].verdicts(task).tables
+    asked = table.asked()
+    values = asked[table.head["values"][GRADED[task].headline]].map(np.ravel)
+    judged = asked[[None not in of_question for of_question in values]]
+    n_asked = len(judged.drop_duplicates(["caption", "question_index"]))
     assert len(data["items"]) == n_asked > 0
     for item in data["items"]:
         names = [choice["name"] for choice in item["choices"] or data["gradings"][task]["choices"]]
@@ -130,7 +129,7 @@ def test_twenty_verdicts_by_keyboard(browser: Any, tmp_path: Path) -> None:
     )
     labels = read_labels([exported])
     assert len(labels.verdicts) == 20
-    assert {label.annotator for label in labels.verdicts} == {"Ann"}
+    assert set(labels.verdicts["annotator"]) == {"Ann"}
     assert labels.notes == []
     rows = [json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()]
     said = [row["label"]["choice"] for row in rows]

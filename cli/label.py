@@ -1,4 +1,4 @@
-"""The subcommands ``label`` and ``labels`` of ``lmms-eval-captions``."""
+"""The commands ``label`` and ``labels``."""
 
 from __future__ import annotations
 
@@ -9,72 +9,88 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
 from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
+from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from lmms_eval_captions.analysis.label.page_data import Page, PageOptions
+    from lmms_eval_captions.analysis.label.page import Page, PageOptions
     from lmms_eval_captions.analysis.label.report import Report
 
 
 def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``label`` to the parser of ``lmms-eval-captions``."""
+    """Add ``label`` to the parser."""
     command = commands.add_parser(
         "label",
         help="a page on which people grade what the judge graded, or choose between captions",
-        description="Writes one HTML file that works without a network: a person grades questions "
-        "by keyboard or mouse and exports them as JSONL, which lmms-eval-captions labels reads. "
-        "Needs results with --log_samples, or with --build the folder of a benchmark that is built "
-        "of one's own clips, whose questions are checked.",
+        description="Writes one HTML file that works offline: a person answers questions by "
+        "keyboard or mouse and exports JSONL, which lmms-eval-captions labels reads. Needs results "
+        "with --log_samples, or with --build the folder of a benchmark built from your own clips, "
+        "whose questions are checked.",
     )
     command.add_argument(
-        "folders", nargs="*", type=Path, metavar="FOLDER",
+        "folders",
+        nargs="*",
+        type=Path,
+        metavar="FOLDER",
         help="folders given to lmms-eval as --output_path, or results files",
-    )  # fmt: skip
+    )
     command.add_argument(
         "--build",
         type=Path,
         metavar="DATA/KIND",
-        help="ask whether the questions that lmms-eval-captions build has made are good, before "
-        "they are chosen: once for each criterion",
+        help="ask if the questions that lmms-eval-captions build wrote are good, before some are "
+        "selected: once for each criterion",
     )
     command.add_argument(
         "--limit",
         type=positive,
         metavar="N",
-        help="with --build: ask about N questions, drawn at random (all)",
+        help="with --build: ask about N questions, drawn at random (default: all)",
     )
     command.add_argument(
-        "--annotator", default="", metavar="NAME", help="the name that the page has filled in"
+        "--annotator",
+        default="",
+        metavar="NAME",
+        help="name that the page's first form is filled in with (default: empty)",
     )
     command.add_argument(
         "--pairs",
         action="store_true",
-        help="ask which of two captioners' captions of a video is better, not saying whose it is",
+        help="ask which of two captioners' captions of a video is better, without their names",
     )
-    command.add_argument("--n", type=positive, default=200, help="how many are asked (200)")
-    command.add_argument("--tasks", metavar="NAMES", help="tasks, separated by commas; all without")
+    command.add_argument(
+        "--n", type=positive, default=200, help="how many are asked (default: 200)"
+    )
+    command.add_argument(
+        "--tasks", metavar="NAMES", help="tasks, separated by commas (default: all)"
+    )
     command.add_argument(
         "--by",
         metavar="NAMES",
-        help="stratify: as many of each captioner, task, verdict of the judge or group of a "
-        "section of the breakdown, such as dimensions; without, drawn at random from all",
+        help="stratify: draw equally many of each captioner, task, verdict of the judge or group "
+        "of a section of the breakdown, such as dimensions (default: at random from all)",
     )
-    command.add_argument("--seed", type=int, default=0, help="what the sample is drawn by (0)")
+    command.add_argument("--seed", type=int, default=0, help="seed of the sample (default: 0)")
     command.add_argument(
         "--frames",
         type=int,
         metavar="N",
-        help="frames of each video, 0 for none (4; with --build 8)",
+        help="frames of each video, 0 for none (default: 4; with --build 8)",
     )
     command.add_argument(
         "--reveal",
         choices=("after", "demand", "never"),
         default="after",
-        help="when the judge's verdict is shown: after the answer, then on demand, never (after)",
+        help="when the judge's verdict is shown: after the answer, then on demand, never "
+        "(default: after)",
     )
     command.add_argument(
-        "--max-mb", type=float, default=50.0, metavar="MB", help="frames beyond are left out (50)"
+        "--max-mb",
+        type=float,
+        default=50.0,
+        metavar="MB",
+        help="leave out frames beyond this size (default: 50)",
     )
     command.add_argument(
         "-o",
@@ -82,7 +98,7 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         type=Path,
         default=Path("label.html"),
         metavar="FILE",
-        help="(label.html)",
+        help="(default: label.html)",
     )
     command.set_defaults(run=_label)
 
@@ -92,79 +108,71 @@ def _label(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.judges.files import write_atomically
 
-    of_build = arguments.build is not None
-    _check_source(arguments, of_build=of_build)
-    what, page, next_step = (_built if of_build else _graded)(arguments)
-    text = render(f"lmms-eval-captions: {what}", page.data)
+    _check_source(arguments)
+    title, page, next_step = (_graded if arguments.build is None else _built)(arguments)
+    text = render(f"lmms-eval-captions: {title}", page.data)
     try:
         write_atomically(arguments.output, text.encode("utf-8"))
     except OSError as error:
         raise SettingsError(f"--output {arguments.output}: {error}") from error
-    for note in page.notes:
-        print(note)
     n_items = len(page.data["items"])  # type: ignore[arg-type] # a list
-    print(
-        f"{arguments.output}: {n_items} to label ({len(text) / 1e6:.1f} MB). Open it in a browser; "
-        f"then {next_step}"
+    size = f"{n_items} to label ({len(text) / 1e6:.1f} MB)"
+    notes = (
+        *page.notes,
+        f"{arguments.output}: {size}. Open it in a browser; then {next_step}",
     )
+    print("\n".join(notes))
     return 0
 
 
-def _check_source(arguments: argparse.Namespace, *, of_build: bool) -> None:
+def _check_source(arguments: argparse.Namespace) -> None:
     from lmms_eval_captions.judges.errors import SettingsError
 
-    if of_build == bool(arguments.folders):
-        got = "both" if of_build else "neither"
+    is_build = arguments.build is not None
+    if is_build == bool(arguments.folders):
+        got = "both" if is_build else "neither"
         raise SettingsError(
             f"label: expected either folders of results or --build DATA/KIND, got {got}"
         )
-    given = {
-        "--pairs": arguments.pairs,
-        "--tasks": arguments.tasks,
-        "--by": arguments.by,
-    }
-    for name, value in given.items() if of_build else {"--limit": arguments.limit}.items():
-        if value:
-            what = "a page of results" if of_build else "--build; --n says how many are asked here"
-            raise SettingsError(f"label {name}: this goes with {what}; leave it out")
+    for name in ("pairs", "tasks", "by") if is_build else ("limit",):
+        if getattr(arguments, name):
+            other = "a page of results" if is_build else "--build; --n sets how many are asked here"
+            raise SettingsError(f"label --{name}: this goes with {other}; leave it out")
 
 
 def _graded(arguments: argparse.Namespace) -> tuple[str, Page, str]:
-    """What a page of results is about, the page, and the next command."""
+    """Return the title of a page of results, the page, and the next command."""
+    from lmms_eval_captions.analysis.captioners import captioners_of
     from lmms_eval_captions.analysis.label.side_by_side import side_by_side_page
     from lmms_eval_captions.analysis.label.verdict_page import verdict_page
-    from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
     from lmms_eval_captions.judges.settings import read_data_settings
 
     captioners = captioners_of(arguments.folders)
     make = side_by_side_page if arguments.pairs else verdict_page
     options = _options(arguments, n=arguments.n, n_frames=4, reveal=arguments.reveal)
     page = make(captioners, options, read_data_settings())
-    what = "captions side by side" if arguments.pairs else "captions and the judge's questions"
+    title = "captions side by side" if arguments.pairs else "captions and the judge's questions"
     folders = " ".join(map(str, arguments.folders))
-    return what, page, f"lmms-eval-captions labels EXPORTED.jsonl --against {folders}"
+    return title, page, f"lmms-eval-captions labels EXPORTED.jsonl --against {folders}"
 
 
 def _built(arguments: argparse.Namespace) -> tuple[str, Page, str]:
-    """The same of a page of questions that were built."""
-    from lmms_eval_captions.analysis.label.built_page import built_page
-    from lmms_eval_captions.analysis.label.built_questions import (
-        questions_to_check,
-    )
+    """Return the same for a page of built questions."""
+    from lmms_eval_captions.analysis.label.built import built_page, questions_to_check
 
     questions = questions_to_check(arguments.build)
     n = arguments.limit or len(questions.rows)
     page = built_page(questions, _options(arguments, n=n, n_frames=8, reveal="never"))
     next_step = (
-        f"lmms-eval-captions labels EXPORTED.jsonl --build {arguments.build} says how far people "
+        f"lmms-eval-captions labels EXPORTED.jsonl --build {arguments.build} shows how far people "
         f"agree, and lmms-eval-captions build {questions.kind} ... --labels EXPORTED.jsonl keeps "
-        "what most of them found right"
+        "the questions that most of them found right"
     )
     return f"{questions.kind}: are these questions good?", page, next_step
 
 
 def _options(arguments: argparse.Namespace, *, n: int, n_frames: int, reveal: str) -> PageOptions:
-    from lmms_eval_captions.analysis.label.page_data import PageOptions
+    from lmms_eval_captions.analysis.label.page import PageOptions
 
     return PageOptions(
         n=n,
@@ -179,14 +187,14 @@ def _options(arguments: argparse.Namespace, *, n: int, n_frames: int, reveal: st
 
 
 def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add ``labels`` to the parser of ``lmms-eval-captions``."""
+    """Add ``labels`` to the parser."""
     command = commands.add_parser(
         "labels",
-        help="what people's labels say: agreement, the corrected score, Elo of captioners",
-        description="Reads what pages of lmms-eval-captions label have exported. Of graded "
-        "questions: agreement among annotators and with the judge, both scores beside each other, "
-        "and the score corrected by the labels, with intervals over videos. Of captions side by "
-        "side: Elo, Bradley-Terry and their correlation with metrics.",
+        help="agreement of people and judge, scores corrected by labels, Elo of captioners",
+        description="Reads what pages of lmms-eval-captions label exported. Graded questions: "
+        "agreement among annotators and with the judge, both scores next to each other, and the "
+        "score corrected by the labels, with intervals over videos. Captions side by side: Elo, "
+        "Bradley-Terry and their correlation with metrics.",
     )
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="exported JSONL files")
     command.add_argument(
@@ -195,64 +203,69 @@ def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         type=Path,
         default=[],
         metavar="FOLDER",
-        help="results that the page was made of; pairs need them for correlations alone",
+        help="results that the page was made of; for captions side by side they are needed for "
+        "correlations only",
     )
     command.add_argument(
         "--build",
         type=Path,
         metavar="DATA/KIND",
-        help="folder of the benchmark whose questions were checked: agreement by each criterion, "
-        "and how many questions stay",
+        help="folder of the benchmark whose questions were checked: agreement by criterion, and "
+        "how many questions are kept",
     )
     command.add_argument(
         "--annotators",
         type=positive,
         default=1,
         metavar="N",
-        help="with --build: fewest people that a question needs (1)",
+        help="with --build: fewest people that a question needs (default: 1)",
     )
-    command.add_argument("--seed", type=int, default=0, help="of Elo's order of matches (0)")
     command.add_argument(
-        "--format", choices=("text", "json"), default="text", help="(text); json holds all digits"
+        "--seed", type=int, default=0, help="seed of Elo's order of matches (default: 0)"
     )
+    command.add_argument(
+        "--format",
+        choices=["text", "markdown", "latex", "json"],
+        default="text",
+        help="(default: text); json has all digits",
+    )
+    add_output(command)
     command.set_defaults(run=_labels)
 
 
 def _labels(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.analysis.tables import RENDERERS, as_json
+
     paths = [path.expanduser() for path in arguments.files]
     if arguments.build is None:
         reports = _reports_of_results(paths, arguments)
     else:
         reports = [_report_of_build(paths, arguments)]
     if arguments.format == "json":
-        import json
-
-        merged = {key: value for report in reports for key, value in report.document.items()}
-        # JSON has no NaN.
-        finite = json.loads(json.dumps(merged), parse_constant=lambda _name: None)
-        print(json.dumps(finite, ensure_ascii=False, indent=1))
+        text = as_json({key: value for of in reports for key, value in of.document.items()})
     else:
-        print("\n\n".join("\n".join(report.lines) for report in reports))
+        text = RENDERERS[arguments.format]([of.part for of in reports])
+    write_output(text, arguments.output)
     return 0
 
 
 def _reports_of_results(paths: list[Path], arguments: argparse.Namespace) -> list[Report]:
+    from lmms_eval_captions.analysis.captioners import captioners_of
     from lmms_eval_captions.analysis.label.choices import choices_report
-    from lmms_eval_captions.analysis.label.label_file import read_labels
+    from lmms_eval_captions.analysis.label.labels import read_labels
     from lmms_eval_captions.analysis.label.report import verdicts_report
-    from lmms_eval_captions.analysis.verdicts.captioners import captioners_of
     from lmms_eval_captions.judges.errors import SettingsError
 
     labels = read_labels(paths)
     captioners = captioners_of(arguments.against) if arguments.against else []
-    if labels.verdicts and not captioners:
+    if len(labels.verdicts) and not captioners:
         raise SettingsError(
             "labels: expected --against with the results folder that the page was made of"
         )
     reports = []
-    if labels.verdicts:
+    if len(labels.verdicts):
         reports.append(verdicts_report(labels.verdicts, captioners))
-    if labels.choices:
+    if len(labels.choices):
         reports.append(choices_report(labels.choices, captioners, seed=arguments.seed))
     for note in labels.notes:
         print(f"note: {note}", file=sys.stderr)
@@ -260,10 +273,7 @@ def _reports_of_results(paths: list[Path], arguments: argparse.Namespace) -> lis
 
 
 def _report_of_build(paths: list[Path], arguments: argparse.Namespace) -> Report:
-    from lmms_eval_captions.analysis.label.built_questions import (
-        questions_to_check,
-    )
-    from lmms_eval_captions.analysis.label.built_report import built_report
+    from lmms_eval_captions.analysis.label.built import built_report, questions_to_check
     from lmms_eval_captions.judges.errors import SettingsError
 
     if arguments.against:

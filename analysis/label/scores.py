@@ -1,0 +1,277 @@
+"""Metrics by people and by the judge, and the judge's scores corrected by labels (PPI++)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import fsum, nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lmms_eval_captions.analysis.label.matching import Domain
+from lmms_eval_captions.analysis.label.pairs import strata_of
+from lmms_eval_captions.analysis.parts import Group, captions_of, parts_of
+from lmms_eval_captions.analysis.task_table import Verdicts
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
+from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
+from lmms_eval_captions.metrics.intervals import Interval, interval
+from lmms_eval_captions.metrics.paired import Difference, paired_interval
+from lmms_eval_captions.metrics.parts import values_of_runs
+from lmms_eval_captions.metrics.ppi import Corrected, Pairs, ppi_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_JUDGE = ["judge_numerator", "judge_denominator"]
+_PEOPLE = ["people_numerator", "people_denominator"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A metric of one captioner by people and by the judge."""
+
+    metric: str
+    group: Group | None
+    """Group of the breakdown; ``None`` for all questions."""
+    n_labels: int
+    judge_all: Interval | None
+    """By the judge on all pairs."""
+    labels_alone: Corrected | None = None
+    corrected: Corrected | None = None
+    """Both ``None`` if the metric is not a ratio of sums over pairs."""
+    judge: float = nan
+    """By the judge on the labelled pairs, weighted as their sample asks for."""
+    people: float = nan
+    """By people on the same pairs."""
+    difference: Difference | None = None
+    """People minus judge on the same pairs."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Numbers of a task or a group of tasks of one captioner."""
+
+    name: str
+    domains: Sequence[Domain]
+    overall: dict[str, Compared]
+    groups: dict[Group, dict[str, Compared]]
+    """By group of the breakdown; empty for a group of tasks."""
+
+
+def score(name: str, domains: Sequence[Domain]) -> Scored:
+    """Compare all metrics of a task, or of a group of tasks, that people have labelled."""
+    verdicts = domains[0].captioner.verdicts(name, sampled=False)
+    benchmark, pairs = verdicts.benchmark, domains[0].pairs
+    labelled = pairs.loc[domains[0].labels["pair"]]
+    groups: list[Group] = [
+        (section, group)
+        for section, names in benchmark.sections.items()
+        for group in names
+        if len(domains) == 1 and section in pairs
+        if (labelled[section] == group).any() and (pairs[section] != group).any()
+    ]
+    contributions = {
+        metric: [_contributions(domain, metric) for domain in domains]
+        for metric in benchmark.metrics
+    }
+    found: dict[Group | None, dict[str, Compared]] = {
+        group: {
+            metric: _compare(verdicts, metric, of, group) for metric, of in contributions.items()
+        }
+        for group in (None, *groups)
+    }
+    return Scored(name, domains, found[None], {group: found[group] for group in groups})
+
+
+def score_groups(domains: Sequence[Domain]) -> tuple[list[Scored], list[str]]:
+    """Score every group of tasks all of which have labels; return notes on the other groups."""
+    found: list[Scored] = []
+    notes: list[str] = []
+    captioners = {domain.captioner.name: domain.captioner for domain in domains}
+    for captioner in captioners.values():
+        labelled = {domain.task: domain for domain in domains if domain.captioner is captioner}
+        for name, run in captioner.runs.items():
+            tasks = leaves_of(run.document, name)
+            # Tasks of runs of different days are not one score.
+            if len(tasks) < 2 or not all(captioner.runs.get(task) is run for task in tasks):
+                continue
+            missing = [task for task in tasks if task not in labelled]
+            if not missing:
+                found.append(score(name, [labelled[task] for task in tasks]))
+            elif len(missing) < len(tasks) - 1:
+                notes.append(
+                    f"{name} of {captioner.name} is not given: no label of {', '.join(missing)}"
+                )
+    return found, notes
+
+
+def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
+    """Return the pairs that have a verdict for a metric, with what each adds to it.
+
+    Numerators and denominators by the judge are means over judge runs, by people over annotators;
+    missing without a label. ``values`` and ``denominator`` are of the first judge run, ``source``
+    is the caption.
+    """
+    import pandas as pd
+
+    ratios = domain.table.benchmark.metrics[metric].ratios
+    captions = dict(zip(domain.table.captions()["caption"], captions_of(domain.table), strict=True))
+    sources = domain.pairs["caption"].map(captions)
+
+    def adds(values: Any, source: Any) -> tuple[float, float]:  # noqa: ANN401 - of the benchmark
+        return (nan, nan) if values is None or ratios is None else ratios([values], [source])[0][0]
+
+    column = domain.table.head["values"][metric]
+    found = domain.pairs[domain.pairs[column].notna()].assign(source=sources)
+    judge = [
+        [adds(values, source) for values in runs]
+        for runs, source in zip(found[column], found["source"], strict=True)
+    ]
+    labels = domain.labels["pair"].to_numpy()
+    people = list(map(adds, domain.said(metric), sources[labels]))
+    found = found.assign(
+        values=[runs[0] for runs in found[column]],
+        denominator=[runs[0][1] for runs in judge],
+        stratum=strata_of(found, domain.by),
+        has_label=found.index.isin(labels),
+    )
+    found[_JUDGE] = np.array([np.mean(runs, axis=0) for runs in judge]).reshape(-1, 2)
+    found[_PEOPLE] = pd.DataFrame(people).groupby(labels).mean().reindex(found.index)
+    return found
+
+
+def _compare(
+    verdicts: Verdicts,
+    metric: str,
+    contributions: Sequence[pd.DataFrame],
+    group: Group | None = None,
+) -> Compared:
+    """Compare a metric of a task, or of the tasks of a group, by people and by the judge."""
+    known = verdicts.benchmark.metrics[metric]
+    parts = parts_of([verdicts], metric, group)
+    if group is not None:
+        contributions = [of[of[group[0]] == group[1]] for of in contributions]
+    n_labels = [int(of[_PEOPLE[0]].notna().sum()) for of in contributions]
+    n_silent = sum(int(of["has_label"].sum()) for of in contributions) - sum(n_labels)
+    found = Compared(
+        metric=metric,
+        group=group,
+        n_labels=sum(n_labels),
+        judge_all=parts and interval(parts.sides[0], scale=known.scale, bounds=known.bounds),
+    )
+    lengths = _length_factors(verdicts, metric)
+    if not all(n_labels):
+        note = "no label" if len(n_labels) == 1 else "not given: a task has no label"
+        return replace(found, note=note)
+    if lengths is None:
+        return replace(found, note="not given: the captions' tokens are not known")
+    if len(lengths) > 1 and any(length != 1 for length in lengths):
+        return replace(found, note="not given: each task has captions of its own length")
+    terms = _terms(known, contributions, is_pooled=verdicts.is_pooled)
+    scale = known.scale * lengths[0]
+    judge, people, difference = _same_pairs(terms, scale)
+    found = replace(found, judge=judge, people=people)
+    if lengths[0] != 1:
+        note = "not corrected: it is a ratio to the captions' length; correct acc, and divide"
+        return replace(found, note=note)
+    if n_silent:
+        found = replace(
+            found,
+            note=f"{n_silent} of {n_silent + sum(n_labels)} labelled pairs lack it: the others "
+            "stand for all, which skews it if people gave it for some answers more than for others",
+        )
+    return replace(
+        found,
+        difference=difference,
+        labels_alone=ppi_mean(*terms, scale=scale, bounds=known.bounds, lam=0.0),
+        corrected=ppi_mean(*terms, scale=scale, bounds=known.bounds),
+    )
+
+
+def _length_factors(verdicts: Verdicts, metric: str) -> list[float] | None:
+    """Return what a metric multiplies its ratio over questions by, per term; 1 for most metrics.
+
+    ``None`` if it is not known, as for a ratio to tokens that were not counted.
+    """
+    parts = parts_of([verdicts], metric)
+    if parts is None:
+        return None
+    sums = parts.sides[0][0].sum(axis=0)[:, 1:]
+    factors: list[float] = np.prod(sums[..., 0] / sums[..., 1], axis=1).tolist()
+    return factors
+
+
+def _terms(
+    metric: Metric, contributions: Sequence[pd.DataFrame], *, is_pooled: bool
+) -> list[Pairs]:
+    """Return the pairs of each task, or of all tasks as one, their videos numbered together.
+
+    Pooled tasks stay strata: the page may have asked about more pairs of one of them.
+    """
+    import pandas as pd
+
+    rows = pd.concat(contributions, ignore_index=True)
+    rows["weight"] = _weights(metric, rows)
+    rows["video"] = pd.factorize(rows["video"])[0]
+    tasks = [rows] if is_pooled else [of for _, of in rows.groupby("task", sort=False)]
+    return [
+        Pairs(
+            judge=of[_JUDGE].to_numpy(float),
+            people=of[_PEOPLE].fillna(0.0).to_numpy(float),
+            is_labelled=of[_PEOPLE[0]].notna().to_numpy(),
+            videos=of["video"].to_numpy(),
+            strata=of.groupby(["task", "stratum"]).ngroup().to_numpy(),
+            weights=of["weight"].to_numpy(),
+        )
+        for of in tasks
+    ]
+
+
+def _weights(metric: Metric, rows: pd.DataFrame) -> Floats:
+    """Return how much a pair counts: what its video adds, over what its questions add alone.
+
+    1 if a metric pools the questions of all videos; one over the number of a video's questions if
+    it is a mean over videos of their own means.
+    """
+
+    def weight(of_video: pd.DataFrame) -> float:
+        assert metric.ratios is not None  # noqa: S101 - see _length_factors
+        values = [value for of_pair in of_video["values"] for value in of_pair]
+        together = metric.ratios([values], [of_video["source"].iloc[0]])[0][0][1]
+        alone = fsum(of_video["denominator"])
+        return together / alone if alone else 1.0
+
+    videos = rows.groupby(["task", "video"])
+    weights: Floats = np.array([weight(of_video) for _, of_video in videos])[videos.ngroup()]
+    return weights
+
+
+def _same_pairs(terms: Sequence[Pairs], scale: float) -> tuple[float, float, Difference]:
+    """Return the judge's number, people's, and people minus judge, on the labelled pairs."""
+    n_videos = 1 + max(int(pairs.videos.max()) for pairs in terms)
+    sides = [_sides(pairs, n_videos) for pairs in terms]
+    judge, people = (np.stack(side, axis=1)[None, :, :, None] for side in zip(*sides, strict=True))
+    numbers = [float(values_of_runs(side, scale=scale)[0]) for side in (judge, people)]
+    return numbers[0], numbers[1], paired_interval(people, judge, scale=scale)
+
+
+def _sides(pairs: Pairs, n_videos: int) -> tuple[Floats, Floats]:
+    """Return what videos add by the judge and by people, shape (n_videos, 2) each."""
+    sizes = np.bincount(pairs.strata, pairs.weights)
+    labelled = np.where(pairs.is_labelled, pairs.weights, 0.0)
+    drawn = np.bincount(pairs.strata, labelled, minlength=len(sizes))
+    shares = labelled * (sizes / np.where(drawn > 0, drawn, np.inf))[pairs.strata]
+    judge, people = (
+        np.stack(
+            [np.bincount(pairs.videos, shares * side, minlength=n_videos) for side in columns.T],
+            axis=-1,
+            dtype=np.float64,
+        )
+        for columns in (pairs.judge, pairs.people)
+    )
+    return judge, people
