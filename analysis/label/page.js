@@ -2,9 +2,9 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const isPairs = data.kind === "pair";
-const NAMELESS = "Type your name first: every label carries it.";
+const NOT_KEPT = "This browser keeps nothing of this page: export before you close it.";
 const PREFIX = "lmms-eval-captions:" + data.page;
-const state = { rows: {}, place: 0, draft: null, seconds: 0, shownAt: 0, demanded: null, exported: 0, keeps: true };
+const state = { annotator: "", rows: {}, place: 0, draft: null, seconds: 0, shownAt: 0, demanded: null, exported: 0, keeps: true };
 
 function read(key) {
   try { return localStorage.getItem(key); } catch { state.keeps = false; return null; }
@@ -12,8 +12,7 @@ function read(key) {
 function write(key, text) {
   try { localStorage.setItem(key, text); } catch { state.keeps = false; }
 }
-const annotator = () => byId("annotator").value.trim();
-const storeKey = () => PREFIX + ":" + annotator();
+const storeKey = () => PREFIX + ":" + state.annotator;
 const item = () => data.items[state.place];
 const rowOf = (one) => state.rows[one.id];
 const grading = (one) => data.gradings[one.grading];
@@ -24,8 +23,7 @@ function isRow(row) {
   return Boolean(row) && (row.label === null || Boolean(row.label && row.label.ratings));
 }
 function stored() {
-  const kept = annotator() ? read(storeKey()) : null;
-  try { return (kept && JSON.parse(kept)) || {}; } catch { return {}; }
+  try { return JSON.parse(read(storeKey())) || {}; } catch { return {}; }
 }
 function take(rows) {
   // Another tab may have the page open, too: of each answer the later one counts.
@@ -37,14 +35,29 @@ function take(rows) {
 function keep() {
   take(stored().rows);
   write(storeKey(), JSON.stringify({ rows: state.rows, place: state.place, exported: state.exported }));
-  write(PREFIX, annotator());
+  write(PREFIX, state.annotator);
 }
-function load() {
+function showStart(isNamed) {
+  byId("start").hidden = isNamed;
+  for (const part of document.querySelectorAll(".named")) part.hidden = !isNamed;
+}
+function askName(name) {
+  state.annotator = "";
+  byId("annotator").value = name;
+  showStart(false);
+  // With a name filled in, a shortcut that comes too early is not typed behind it.
+  byId(name ? "begin" : "annotator").focus();
+}
+function begin(name) {
+  state.annotator = name;
+  byId("who").textContent = name;
+  showStart(true);
   const kept = stored();
   state.rows = {}; state.draft = null;
   take(kept.rows);
-  state.place = Math.min(Math.max(0, kept.place | 0), data.items.length - 1);
   state.exported = kept.exported | 0;
+  go(kept.place | 0);
+  if (!state.keeps) say(NOT_KEPT);
 }
 function say(text) { byId("message").textContent = text; }
 function element(name, text, attributes) {
@@ -57,7 +70,7 @@ const isAnswered = (row) => Boolean(row && !row.skipped);
 function nAnswered() { return data.items.filter((one) => isAnswered(rowOf(one))).length; }
 
 function labelText(label, one) {
-  if (!label) return "nothing that could be read";
+  if (!label) return "an unreadable reply";
   const named = choicesOf(one).find((choice) => choice.name === label.choice);
   const words = label.choice === null ? [] : [named ? named.text : label.choice];
   for (const [name, value] of Object.entries(label.ratings)) words.push(name + " " + value);
@@ -70,7 +83,7 @@ function showProgress() {
   byId("progress").value = rows.length;
   const open = rows.length - state.exported;
   byId("count").textContent = nAnswered() + " of " + data.items.length + " answered" +
-    (skipped ? ", " + skipped + " not to be told" : "") + (open > 0 ? ", " + open + " not exported" : "");
+    (skipped ? ", " + skipped + " skipped" : "") + (open > 0 ? ", " + open + " not exported" : "");
 }
 function showFrames(one, open) {
   const frames = data.frames[one.frames] || [];
@@ -83,7 +96,7 @@ function showFrames(one, open) {
     box.append(picture);
   });
   byId("no-frames").textContent = !frames.length ? one.no_frames || "No frames of this video are in the page."
-    : open ? "" : "Frames are shown once it is answered: the answer is to come from the caption alone.";
+    : open ? "" : "Frames are shown after the answer, which is to come from the caption alone.";
 }
 function showCaptions(one) {
   byId("captions").replaceChildren(...one.captions.map((place, index) => {
@@ -115,7 +128,7 @@ function showRatings(one) {
   const form = byId("ratings");
   const label = current();
   form.replaceChildren(...grading(one).ratings.map((rating) => {
-    const box = element("label", rating.text + (rating.is_optional ? " (if you like)" : "") + " ");
+    const box = element("label", rating.text + (rating.is_optional ? " (optional)" : "") + " ");
     const input = element("input", undefined, { type: "number", min: rating.low, max: rating.high, step: "any", name: rating.name, inputmode: "decimal" });
     if (label.ratings[rating.name] !== undefined) input.value = label.ratings[rating.name];
     input.addEventListener("input", () => rate(rating, input));
@@ -173,8 +186,8 @@ function go(place) {
   const isLost = state.draft !== null && !keepDraft();
   state.place = Math.min(Math.max(0, place), data.items.length - 1);
   state.draft = null; state.seconds = 0; state.shownAt = 0;
-  tick(); say(!isLost ? "" : annotator() ? "The answer before was not complete, and is not kept." : NAMELESS); show();
-  if (annotator()) keep();
+  tick(); say(isLost ? "The previous answer was not complete and is not kept." : ""); show();
+  keep();
   byId("main").focus();
   window.scrollTo(0, 0);
 }
@@ -189,32 +202,25 @@ function missing(one, label) {
   }
   return "";
 }
-function hasName() {
-  if (annotator()) return true;
-  say(NAMELESS);
-  byId("annotator").focus();
-  return false;
-}
 function keepDraft() { return state.draft !== null && !missing(item(), state.draft) && save(state.draft, false); }
 function isSame(one, other) {
   const names = new Set([...Object.keys(one.ratings), ...Object.keys(other.ratings)]);
   return one.choice === other.choice && [...names].every((name) => one.ratings[name] === other.ratings[name]);
 }
 function save(label, skipped) {
-  if (!hasName()) return false;
   const one = item();
   const before = rowOf(one);
   const isChanged = Boolean(before) && !(before.label && !skipped && isSame(before.label, label));
   tick();
   state.rows[one.id] = {
     ...data.about, ...one.row, item: one.id, page: data.page, kind: data.kind, label: skipped ? null : label, skipped,
-    judge: one.judge, annotator: annotator(), seconds: Math.round((state.seconds + (before ? before.seconds : 0)) * 10) / 10,
+    judge: one.judge, annotator: state.annotator, seconds: Math.round((state.seconds + (before ? before.seconds : 0)) * 10) / 10,
     judge_seen: Boolean(before && before.judge_seen),
     changed_after_reveal: Boolean(before && (before.changed_after_reveal || (before.judge_seen && isChanged))), answered_at: new Date().toISOString(),
   };
   state.seconds = 0; state.draft = null;
   state.exported = Math.min(state.exported, Object.keys(state.rows).length - 1);
-  keep(); say(state.keeps ? "" : "This browser keeps nothing of this page: export before you close it.");
+  keep(); say(state.keeps ? "" : NOT_KEPT);
   show();
   return true;
 }
@@ -252,13 +258,13 @@ function exportRows() {
   const rows = data.items.map(rowOf).filter(Boolean);
   if (!rows.length) { say("There is nothing to export yet."); return; }
   const text = rows.map((row) => JSON.stringify(row) + "\n").join("");
-  const link = element("a", undefined, { download: "labels-" + data.page + "-" + annotator().replace(/[^\p{L}\p{N}]+/gu, "-") + ".jsonl" });
+  const link = element("a", undefined, { download: "labels-" + data.page + "-" + state.annotator.replace(/[^\p{L}\p{N}]+/gu, "-") + ".jsonl" });
   link.href = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   state.exported = rows.length;
   keep(); showProgress();
-  say(rows.length + " lines are exported.");
+  say(rows.length + " answers exported.");
 }
 async function importRows(file) {
   const rows = [];
@@ -269,21 +275,23 @@ async function importRows(file) {
     try { row = JSON.parse(line); } catch { row = null; }
     if (isRow(row) && row.page === data.page && itemIds.has(row.item) && row.annotator) rows.push(row); else left += 1;
   }
-  if (!annotator() && rows.length) { byId("annotator").value = rows[0].annotator; load(); }
+  if (!state.annotator) {
+    if (!rows.length) { say("This file has no answers of this page."); return; }
+    begin(String(rows[0].annotator));
+  }
   let taken = 0;
   for (const row of rows) {
-    if (row.annotator !== annotator()) left += 1;
+    if (String(row.annotator) !== state.annotator) left += 1;
     else { take({ [row.item]: row }); taken += 1; }
   }
   state.exported = taken === Object.keys(state.rows).length ? taken : state.exported;
   go(state.place);
-  say(taken + " labels are taken in" + (left ? ", " + left + " lines left out: they are of another page or person, or broken" : "") + ".");
+  say(taken + " answers imported" + (left ? ", " + left + " lines left out: they are of another page or person, or broken" : "") + ".");
 }
 function isTyping(target) { return target.tagName === "INPUT" && target.type !== "file"; }
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (!state.annotator || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const field = event.target;
-  if (event.key === "Enter" && field.id === "annotator") { field.blur(); byId("main").focus(); event.preventDefault(); return; }
   if (event.key === "Enter" && field.form === byId("ratings") && isTyping(field)) {
     const fields = [...byId("ratings").elements];
     const following = fields[fields.indexOf(field) + 1];
@@ -320,18 +328,22 @@ byId("reveal").addEventListener("click", reveal);
 byId("export").addEventListener("click", exportRows);
 byId("import").addEventListener("click", () => byId("file").click());
 byId("file").addEventListener("change", (event) => { if (event.target.files[0]) importRows(event.target.files[0]); event.target.value = ""; });
-byId("annotator").addEventListener("change", () => { load(); go(state.place); });
+byId("start").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const name = byId("annotator").value.trim();
+  if (name) begin(name);
+  else { say("Type your name first: every answer carries it."); byId("annotator").focus(); }
+});
+byId("rename").addEventListener("click", () => { keepDraft(); say(""); askName(state.annotator); });
 byId("ratings").addEventListener("submit", (event) => event.preventDefault());
 document.addEventListener("visibilitychange", tick);
 window.addEventListener("beforeunload", (event) => {
   if (!state.keeps && Object.keys(state.rows).length > state.exported) event.preventDefault();
 });
 window.addEventListener("storage", (event) => {
-  if (!annotator() || event.key !== storeKey()) return;
+  if (!state.annotator || event.key !== storeKey()) return;
   take(stored().rows);
   if (state.draft === null) show(); else showProgress();
 });
-byId("annotator").value = data.annotator || read(PREFIX) || "";
-load();
-go(state.place);
-if (!state.keeps) say("This browser keeps nothing of this page: export before you close it.");
+const remembered = read(PREFIX);
+if (remembered) begin(remembered); else askName(data.annotator);

@@ -120,7 +120,7 @@ def _corrected(several: Sequence[Scored]) -> pd.DataFrame:
         for metric, found in scored.overall.items():
             intervals = (found.judge_all, found.labels_alone, found.corrected)
             shown = [with_interval(of, _digits(scored, metric)) for of in intervals]
-            lam = NONE if found.corrected is None else number(found.corrected.lam)
+            lam = NONE if found.corrected is None else number(abs(found.corrected.lam))
             rows.append([_name(scored), metric, *shown, lam, _narrower(found)])
     header = ["task", "metric", "judge on all", "labels alone", "corrected", "lambda", "narrower"]
     return table(header, rows)

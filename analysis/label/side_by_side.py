@@ -83,7 +83,7 @@ def side_by_side_page(
     gradings = {"pair": _GRADING}
     page = page_of_results("pair", items, list(texts), gradings, options, settings, documents)
     n_equal = len(all_pairs) - len(pairs)
-    equal = (f"{n_equal} pairs of equal captions are left out",) if n_equal else ()
+    equal = (f"pairs of equal captions, left out: {n_equal}",) if n_equal else ()
     return Page(page.data, (*page.notes, *equal))
 
 
