@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
@@ -13,25 +12,17 @@ import numpy as np
 from lmms_eval_captions.analysis.label.matching import Domain
 from lmms_eval_captions.metrics.agreement import Coefficient, agreement_interval
 from lmms_eval_captions.metrics.clusters import Rating, ratings_of
-from lmms_eval_captions.metrics.intervals import Interval
 
 _OF_LABELS: Final[tuple[Coefficient, ...]] = ("ac1", "nominal")
 _WITH_JUDGE: Final[tuple[Coefficient, ...]] = ("kappa", "ac1")
 _OF_NUMBERS: Final[tuple[Coefficient, ...]] = ("interval",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agreement:
-    """Agreement of raters on the pairs that several of them rated."""
+def agreements_of(domain: Domain) -> Iterator[dict[str, Any]]:
+    """Yield the agreement among annotators, of each with the judge, and of all with the judge.
 
-    who: str
-    n_pairs: int
-    """Pairs that at least two of them rated."""
-    coefficients: dict[str, Interval]
-
-
-def agreements_of(domain: Domain) -> Iterator[Agreement]:
-    """Yield the agreement among annotators, of each with the judge, and of all with the judge."""
+    ``n_pairs`` counts the pairs that at least two of the raters rated.
+    """
     headline = domain.table.benchmark.headline
     ratings = domain.labels.assign(rating=list(map(_rating, domain.said(headline))))
     ratings = ratings.drop_duplicates(["pair", "annotator"], keep="last")
@@ -64,16 +55,16 @@ def _agreement(
     rows: Sequence[Sequence[Rating | None]],
     videos: Sequence[str],
     kinds: Sequence[Coefficient],
-) -> Agreement:
+) -> dict[str, Any]:
     ratings = ratings_of(rows)
     clusters = np.unique(videos, return_inverse=True)[1]
-    return Agreement(
-        who=who,
-        n_pairs=int(((ratings.codes >= 0).sum(axis=1) > 1).sum()),
-        coefficients={
+    return {
+        "who": who,
+        "n_pairs": int(((ratings.codes >= 0).sum(axis=1) > 1).sum()),
+        "coefficients": {
             kind: agreement_interval(ratings, clusters, coefficient=kind) for kind in kinds
         },
-    )
+    }
 
 
 def _rating(values: Sequence[Any] | None) -> Rating | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,36 +15,17 @@ from lmms_eval_captions.analysis.label.report import Report
 from lmms_eval_captions.analysis.tables import Part, plural, table, with_interval
 from lmms_eval_captions.analysis.web_page.frames import frames_of_files
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.commands.building.answers import (
-    NO,
-    PAGE_KIND,
-    YES,
-    read_answers,
-    text_digest,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.building.criteria import (
-    CHECKS,
-    CRITERIA,
-    PAPER_ANNOTATORS,
-    Criterion,
-)
+from lmms_eval_captions.lmms_eval_tasks.commands.building import answers, criteria, people, stages
 from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import listed
-from lmms_eval_captions.lmms_eval_tasks.commands.building.people import (
-    Checked,
-    check_by_people,
-    n_few,
-)
 from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
-from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import (
-    FOLDER,
-    read_stage,
-    stage_files,
-)
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, kept
 from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
 
 _OF_QUESTION: Final = frozenset({"id", "video", "question", "answer"})
-_CHOICES: Final = (Choice(key="y", name=YES, text="Yes"), Choice(key="n", name=NO, text="No"))
+_CHOICES: Final = (
+    Choice(key="y", name=answers.YES, text="Yes"),
+    Choice(key="n", name=answers.NO, text="No"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +52,27 @@ def questions_to_check(folder: Path) -> BuiltQuestions:
         DataError: If a stage's file is missing or cannot be read, or no question is left.
     """
     kind = folder.expanduser().resolve().name
-    if kind not in CRITERIA:
+    if kind not in criteria.CRITERIA:
         raise SettingsError(
             f"--build: expected the folder of a benchmark that was built, such as DATA/capquiz, or "
-            f"one of {', '.join(CRITERIA)}, got {str(folder)!r}"
+            f"one of {', '.join(criteria.CRITERIA)}, got {str(folder)!r}"
         )
-    files = stage_files(folder.expanduser())
+    files = stages.stage_files(folder.expanduser())
     names = [path.stem.partition("-")[2] for path in files]
-    end = next((place for place, name in enumerate(names) if name in CHECKS), len(files))
+    end = next((place for place, name in enumerate(names) if name in criteria.CHECKS), len(files))
     if not end or CLIPS.name not in names:
         raise DataError(
-            f"--build: expected files of stages in {folder / FOLDER}, got "
+            f"--build: expected files of stages in {folder / stages.FOLDER}, got "
             f"{', '.join(path.name for path in files) or 'none'}; run lmms-eval-captions build "
             f"{kind} first"
         )
-    rows = kept(read_stage(files[end - 1])[1])
+    rows = kept(stages.read_stage(files[end - 1])[1])
     if not rows or not all(row.keys() >= _OF_QUESTION for row in rows):
         raise DataError(
             f"{files[end - 1]}: expected questions, got {len(rows):,} other rows; run "
             f"lmms-eval-captions build {kind} to its end"
         )
-    clips = kept(read_stage(files[names.index(CLIPS.name)])[1])
+    clips = kept(stages.read_stage(files[names.index(CLIPS.name)])[1])
     paths = {str(row["video"]): Path(str(row["path"])) for row in clips}
     return BuiltQuestions(kind, names[end - 1], rows, paths)
 
@@ -106,7 +87,6 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
         questions: See :func:`questions_to_check`.
         options: ``n`` is the number of questions; tasks and strata are ignored.
     """
-    criteria = CRITERIA[questions.kind]
     drawn = sorted(draw([""] * len(questions.rows), options.n, options.seed))
     rows = [questions.rows[index] for index in drawn]
     videos = [
@@ -120,21 +100,21 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
             of_judge=lambda _logged: None,
             judgement=lambda _logged, _label: {},
         )
-        for criterion in criteria
+        for criterion in criteria.CRITERIA[questions.kind]
     }
     items = list(_items(questions.kind, rows))
-    return page_of(PAGE_KIND, items, [], gradings, options, frames)
+    return page_of(answers.PAGE_KIND, items, [], gradings, options, frames)
 
 
 def _items(kind: str, rows: Sequence[Row]) -> Iterator[Item]:
     for number, row in enumerate(rows):
         # With its options, if it has any, each on a line.
         question = "\n".join(filter(None, (row["question"], listed(row.get("options") or ()))))
-        for place, criterion in enumerate(CRITERIA[kind]):
+        for place, criterion in enumerate(criteria.CRITERIA[kind]):
             exported = {
                 "benchmark": kind, "video_id": row["video"], "question_id": row["id"],
                 "question": row["question"], "answer": row["answer"],
-                "text_digest": text_digest(row), "criterion": criterion.name,
+                "text_digest": answers.text_digest(row), "criterion": criterion.name,
             }  # fmt: skip
             yield item_of(
                 kind, row["video"], exported, id=f"{number}-{place}", grading=criterion.name,
@@ -163,17 +143,17 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
     Raises:
         DataError: If a file cannot be read, or has no answer about these questions.
     """
-    answers = read_answers(paths, questions.kind)
-    checked = check_by_people(questions.rows, answers, questions.kind, fewest=fewest)
+    said = answers.read_answers(paths, questions.kind)
+    checked = people.check_by_people(questions.rows, said, questions.kind, fewest=fewest)
     matched, rows = checked.matched, kept(checked.rows)
     dropped = Counter(str(row["dropped"]) for row in checked.rows if "dropped" in row)
-    criteria = {
+    by_criterion = {
         criterion.name: {**_counts(checked, criterion), "ac1": checked.ac1[criterion.name]}
-        for criterion in CRITERIA[questions.kind]
+        for criterion in criteria.CRITERIA[questions.kind]
     }
-    by_criterion = [
+    agreements = [
         [name, f"{of['n_answered']:,}", f"{of['n_yes']:,}", with_interval(of["ac1"], 3)]
-        for name, of in criteria.items()
+        for name, of in by_criterion.items()
     ]
     part = Part(
         f"Built questions of {questions.kind}",
@@ -186,9 +166,9 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
         [
             (
                 "Gwet's AC1 (1 is complete agreement, 0 is chance) with 95% intervals over clips",
-                table(["criterion", "questions answered", "most say yes", "AC1"], by_criterion),
+                table(["criterion", "questions answered", "most say yes", "AC1"], agreements),
             ),
-            ("Yes by annotator", table(["annotator", *criteria], list(_people(checked, criteria)))),
+            ("Yes by annotator", table(["annotator", *by_criterion], list(_people(checked)))),
         ],
         list(_notes(checked)),
     )
@@ -197,18 +177,18 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
         "stage": questions.stage,
         "n_questions": len(questions.rows),
         "n_kept": len(rows),
-        "n_kept_by_few": n_few(rows),
+        "n_kept_by_few": people.n_few(rows),
         "n_shared": checked.n_shared,
         "annotators": list(checked.people),
         "dropped": dict(dropped),
-        "criteria": criteria,
+        "criteria": by_criterion,
         "n_other_text": matched.n_other_text,
         "n_other_question": matched.n_other_question,
     }
     return Report(part, {"built": document})
 
 
-def _counts(checked: Checked, criterion: Criterion) -> dict[str, int]:
+def _counts(checked: people.Checked, criterion: criteria.Criterion) -> dict[str, int]:
     counts = [votes.counts(criterion) for votes in checked.matched.votes]
     return {
         "n_answered": sum(n > 0 for _, n in counts),
@@ -216,21 +196,21 @@ def _counts(checked: Checked, criterion: Criterion) -> dict[str, int]:
     }
 
 
-def _people(checked: Checked, criteria: Iterable[str]) -> Iterator[list[str]]:
+def _people(checked: people.Checked) -> Iterator[list[str]]:
     """Yield how often each person says yes: one who says so always, or never, stands out."""
     for person in checked.people:
         said = {
             name: [votes.said[name].get(person) for votes in checked.matched.votes]
-            for name in criteria
+            for name in checked.ac1
         }
         yield [
             person,
-            *(f"{of.count(YES):,} of {len(of) - of.count(None):,}" for of in said.values()),
+            *(f"{of.count(answers.YES):,} of {len(of) - of.count(None):,}" for of in said.values()),
         ]
 
 
-def _notes(checked: Checked) -> Iterator[str]:
-    matched, few = checked.matched, n_few(kept(checked.rows))
+def _notes(checked: people.Checked) -> Iterator[str]:
+    matched, few = checked.matched, people.n_few(kept(checked.rows))
     for n, why in (
         (matched.n_other_text, "question, options or answer have changed since"),
         (matched.n_other_question, "their question is missing"),
@@ -238,7 +218,8 @@ def _notes(checked: Checked) -> Iterator[str]:
         if n:
             yield f"{plural(n, 'answer')} not used: {why}"
     if few:
+        fewest = criteria.PAPER_ANNOTATORS
         yield (
-            f"{few:,} of the kept questions were answered by fewer than {PAPER_ANNOTATORS} people; "
-            f"in the paper at least {PAPER_ANNOTATORS} look at each"
+            f"{few:,} of the kept questions were answered by fewer than {fewest} people; in the "
+            f"paper at least {fewest} look at each"
         )

@@ -11,7 +11,14 @@ import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
 from lmms_eval_captions.analysis.label.report import Report
-from lmms_eval_captions.analysis.tables import NONE, Part, plural, table, with_interval
+from lmms_eval_captions.analysis.tables import (
+    NONE,
+    Part,
+    interval_text,
+    plural,
+    table,
+    with_interval,
+)
 from lmms_eval_captions.metrics.agreement import agreement_interval
 from lmms_eval_captions.metrics.clusters import ratings_of
 from lmms_eval_captions.metrics.correlation import Correlations, correlations
@@ -107,9 +114,8 @@ def _ratings(
 def _rated(found: Elo | BradleyTerry, place: int) -> str:
     if found.values is None:
         return NONE
-    has_ends = found.low is not None and found.high is not None
-    ends = f" [{found.low[place]:,.0f}, {found.high[place]:,.0f}]" if has_ends else ""  # type: ignore[index] # has_ends
-    return f"{found.values[place]:,.0f}{ends}"
+    low, high = (None if ends is None else float(ends[place]) for ends in (found.low, found.high))
+    return interval_text(float(found.values[place]), low, high, digits=0)
 
 
 def _agreement(choices: pd.DataFrame) -> dict[str, Interval]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.label.pairs import judged_pairs, strata_of
+from lmms_eval_captions.analysis.tables import plural
 from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.judges.errors import DataError
 
@@ -52,85 +52,69 @@ def domains_of(
         DataError: If verdicts cannot be read, no label is of these runs, or samples that were
             drawn in different ways are mixed.
     """
+    import pandas as pd
+
     judged = {
         (captioner.name, task): (captioner, *judged_pairs(captioner, task))
         for task in labels["task"].unique()
         for captioner in captioners
         if task in captioner.runs
     }
-    rows = {
-        (*key, row.video, row.question_index): row
-        for key, (*_, pairs) in judged.items()
-        for row in pairs.itertuples()
-    }
-    names = [captioner.name for captioner in captioners]
-    candidates = [
-        {
-            name: rows[name, label.task, label.video, label.question_index]
-            for name in names
-            if (name, label.task, label.video, label.question_index) in rows
-        }
-        for label in labels.itertuples()
-    ]
-    meant = _meant(labels, candidates, names)
-    places: dict[tuple[str, str], dict[int, int]] = {}
-    reasons: Counter[str] = Counter()
-    for place, (label, of_label) in enumerate(zip(labels.itertuples(), candidates, strict=True)):
-        owner = _owner(label, of_label, meant[label.captioner])
-        if owner in of_label:
-            places.setdefault((owner, label.task), {})[place] = of_label[owner].Index
-        else:
-            reasons[owner] += 1
-    if not places:
+    keys = ["task", "video", "question_index"]
+    columns = ["captioner", *keys, "caption_digest", "question"]
+    pairs = [of[columns].assign(pair=of.index) for *_, of in judged.values()]
+    # Of a video's captions the last one counts.
+    known = pd.concat([pd.DataFrame(columns=[*columns, "pair"]), *pairs])
+    known = known.drop_duplicates(["captioner", *keys], keep="last")
+    found = labels.assign(label_index=range(len(labels))).merge(
+        known, on=keys, suffixes=("", "_judged")
+    )
+    found["is_same"] = _is_same(found, "caption_digest")
+    owners = _owners(labels, found, [captioner.name for captioner in captioners])
+    only = {name: of[0] for name, of in owners.items() if len(of) == 1}
+    is_own = found["captioner"].map(only) == found["captioner_judged"]
+    matched = found[is_own & found["is_same"] & _is_same(found, "question")]
+    reasons = pd.Series("they are of other captions or questions", range(len(labels)))
+    is_ambiguous = labels["captioner"].map(lambda name: len(owners[name]) > 1)
+    reasons[is_ambiguous.to_numpy()] = "several captioners have these captions"
+    reasons[~reasons.index.isin(found["label_index"])] = (
+        "their task, video or question has no verdict in these results"
+    )
+    counts = reasons.drop(matched["label_index"]).value_counts()
+    if matched.empty:
         raise DataError(
-            f"labels: none is of these runs ({', '.join(reasons)}); give the results that the page "
-            "was made of as --against"
+            f"labels: none is of these runs ({', '.join(counts.index)}); give the results that the "
+            "page was made of as --against"
         )
     domains = []
-    for key, matched in sorted(places.items()):
-        captioner, table, pairs = judged[key]
-        own = labels.iloc[list(matched)].assign(pair=list(matched.values()))
-        domains.append(Domain(captioner, key[1], table, pairs, own, _design(key[1], pairs, own)))
-    return domains, [f"{n} labels are left out: {reason}" for reason, n in reasons.items()]
+    for key, own in matched.groupby(["captioner_judged", "task"]):
+        captioner, table, of_task = judged[key]
+        by = _design(key[1], of_task, own)
+        domains.append(Domain(captioner, key[1], table, of_task, own, by))
+    return domains, [f"{plural(n, 'label')} left out: {reason}" for reason, n in counts.items()]
 
 
-def _meant(
-    labels: pd.DataFrame, candidates: Sequence[Mapping[str, Any]], names: Sequence[str]
+def _is_same(found: pd.DataFrame, name: str) -> pd.Series[bool]:
+    """Return if labels and pairs have the same text; an empty one is unknown."""
+    ours, judged = found[name], found[f"{name}_judged"]
+    return (ours == judged) | (ours == "") | (judged == "")
+
+
+def _owners(
+    labels: pd.DataFrame, found: pd.DataFrame, names: Sequence[str]
 ) -> dict[str, list[str]]:
     """Return the captioners that a label's captioner can be: the one of that name, if there is one.
 
     After a folder was renamed it is who has its captions. Two captioners may have some captions in
     common, such as empty ones: more than half must be the same.
     """
-    n_same: Counter[tuple[str, str]] = Counter()
-    for label, of_label in zip(labels.itertuples(), candidates, strict=True):
-        for name, pair in of_label.items():
-            n_same[label.captioner, name] += _is_same_caption(label, pair)
+    n_same = found.groupby(["captioner", "captioner_judged"])["is_same"].sum()
     return {
         captioner: [captioner]
         if captioner in names
-        else [name for name in names if 2 * n_same[captioner, name] > n]
-        for captioner, n in Counter(labels["captioner"]).items()
+        else [name for name in names if 2 * n_same.get((captioner, name), 0) > n]
+        for captioner, n in labels["captioner"].value_counts().items()
     }
-
-
-def _is_same_caption(label: Any, pair: Any) -> bool:  # noqa: ANN401 - rows
-    digests = label.caption_digest, pair.caption_digest
-    return not all(digests) or digests[0] == digests[1]
-
-
-def _owner(label: Any, candidates: Mapping[str, Any], meant: Sequence[str]) -> str:  # noqa: ANN401
-    """Return whose caption a label is of, or why it is nobody's."""
-    if not candidates:
-        return "their task, video or question has no verdict in these results"
-    if len(meant) > 1:
-        return f"several captioners may be meant by {label.captioner!r:.80}"
-    own = [name for name in meant if name in candidates]
-    if not own or not _is_same_caption(label, candidates[own[0]]):
-        return "they are of other captions"
-    if label.question and candidates[own[0]].question not in ("", label.question):
-        return "they are of other questions"
-    return own[0]
 
 
 def _design(task: str, pairs: pd.DataFrame, labels: pd.DataFrame) -> tuple[str, ...]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.web_page.documents import documents_to_label
 from lmms_eval_captions.analysis.web_page.embedding import json_in_html, source_hash
 from lmms_eval_captions.analysis.web_page.frames import NO_VIDEOS, frames_of
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
@@ -52,7 +51,7 @@ class Page:
     """Data of the page's script, and notes for the person who makes the page."""
 
     data: Mapping[str, object]
-    notes: tuple[str, ...]
+    notes: list[str]
 
 
 def render(title: str, data: Mapping[str, object]) -> str:
@@ -124,11 +123,6 @@ def page_of_results(
     return page_of(kind, items, captions, gradings, options, frames)
 
 
-def documents_of_tasks(tasks: Sequence[str], settings: DataSettings) -> dict[str, Documents]:
-    """Return the documents of tasks by video, if they are available."""
-    return {task: documents_to_label(task, settings) for task in tasks}
-
-
 def page_of(
     kind: str,
     items: Sequence[Item],
@@ -165,14 +159,8 @@ def page_of(
         "items": items,
     }
     keys = {item["frames"] for item in items}
-    return Page(data, tuple(_notes(len(keys & frames.keys()), len(keys), reasons, bytes_left)))
-
-
-def _notes(
-    n_shown: int, n_videos: int, reasons: Mapping[str, str], bytes_left: int
-) -> Iterator[str]:
-    yield f"frames of {n_shown} of {n_videos} videos are in the page"
-    for reason, n in Counter(reasons.values()).most_common(2):
-        yield f"{n} videos: {reason}"
+    notes = [f"frames of {len(keys & frames.keys())} of {len(keys)} videos are in the page"]
+    notes += [f"{n} videos: {reason}" for reason, n in Counter(reasons.values()).most_common(2)]
     if bytes_left < 0:
-        yield "the texts alone are more than --max-mb: browsers may be slow; ask about fewer"
+        notes.append("the texts alone exceed --max-mb: browsers may be slow; ask about fewer")
+    return Page(data, notes)

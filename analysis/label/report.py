@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.analysis.captioners import Captioner
-from lmms_eval_captions.analysis.label.agreement import Agreement, agreements_of
+from lmms_eval_captions.analysis.label.agreement import agreements_of
 from lmms_eval_captions.analysis.label.matching import Domain, domains_of
 from lmms_eval_captions.analysis.label.pairs import strata_of
-from lmms_eval_captions.analysis.label.scores import Compared, Scored, score, score_groups
+from lmms_eval_captions.analysis.label.scores import Document, score, score_groups
 from lmms_eval_captions.analysis.tables import (
     NONE,
     Part,
@@ -20,6 +20,7 @@ from lmms_eval_captions.analysis.tables import (
     table,
     with_interval,
 )
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,7 @@ class Report:
     """Findings as text and as JSON."""
 
     part: Part
-    document: dict[str, object]
+    document: Document
 
 
 def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Report:
@@ -44,39 +45,39 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         DataError: If the labels are not of these runs.
     """
     domains, left_out = domains_of(labels, captioners)
-    agreements = [list(agreements_of(domain)) for domain in domains]
-    tasks = [score(domain.task, [domain]) for domain in domains]
+    tasks = list(map(_findings, domains))
     groups, group_notes = score_groups(domains)
-    scored = [*tasks, *groups]
+    found = [*tasks, *groups]
     tables = [
-        ("Agreement (1 is complete, 0 is chance)", _agreements(tasks, agreements)),
-        ("Scores by the judge, and corrected by labels", _corrected(scored)),
-        ("Judge and people on the same labelled pairs", _differences(scored)),
+        ("Agreement (1 is complete, 0 is chance)", _agreements(tasks)),
+        ("Scores by the judge, and corrected by labels", _corrected(found)),
+        ("Judge and people on the same labelled pairs", _differences(found)),
     ]
     notes = [
         "Intervals are 95%, over videos.",
         "The corrected score assumes the sample that the page drew. It is given for means and "
         "ratios over pairs, not for con, and for a group of tasks if each of them has labels.",
-        *_notes(scored),
+        *_notes(found),
         *group_notes,
         *left_out,
     ]
     if any(domain.by for domain in domains):
         notes.append("Agreement is over the pairs as drawn: strata are not weighted.")
-    document: dict[str, object] = {
-        "verdicts": list(map(_document, domains, agreements, tasks)),
-        "groups_of_tasks": [
-            {
-                "group": of.name,
-                "captioner": of.domains[0].captioner.name,
-                "tasks": [domain.task for domain in of.domains],
-                "scores": _scores(of.overall),
-            }
-            for of in groups
-        ],
-        "left_out": left_out,
+    part = Part("Graded questions", list(map(_head, domains)), tables, notes)
+    return Report(part, {"verdicts": tasks, "groups_of_tasks": groups, "left_out": left_out})
+
+
+def _findings(domain: Domain) -> Document:
+    return {
+        "task": domain.task,
+        "captioner": domain.captioner.name,
+        "annotators": sorted(set(domain.labels["annotator"])),
+        "n_pairs": len(domain.pairs),
+        "n_labelled": domain.labels["pair"].nunique(),
+        "by": list(domain.by),
+        "agreement": list(agreements_of(domain)),
+        **score(domain.task, [domain]),
     }
-    return Report(Part("Graded questions", list(map(_head, domains)), tables, notes), document)
 
 
 def _head(domain: Domain) -> str:
@@ -93,106 +94,77 @@ def _head(domain: Domain) -> str:
     )
 
 
-def _name(scored: Scored) -> str:
-    return f"{scored.name} of {scored.domains[0].captioner.name}"
+def _name(found: Document) -> str:
+    return f"{found.get('task') or found['group']} of {found['captioner']}"
 
 
-def _agreements(tasks: Sequence[Scored], agreements: Sequence[Sequence[Agreement]]) -> pd.DataFrame:
-    rows = [
-        [
-            _name(task),
-            agreement.who,
-            f"{agreement.n_pairs:,}",
-            "; ".join(
-                f"{_COEFFICIENTS[kind]} {with_interval(value, 3)}"
-                for kind, value in agreement.coefficients.items()
-            ),
-        ]
-        for task, of in zip(tasks, agreements, strict=True)
-        for agreement in of
-    ]
+def _agreements(tasks: Sequence[Document]) -> pd.DataFrame:
+    rows = []
+    for found in tasks:
+        for of in found["agreement"]:
+            shown = [
+                f"{_COEFFICIENTS[k]} {with_interval(v, 3)}" for k, v in of["coefficients"].items()
+            ]
+            rows.append([_name(found), of["who"], f"{of['n_pairs']:,}", "; ".join(shown)])
     return table(["task", "raters", "pairs", "agreement"], rows)
 
 
-def _corrected(several: Sequence[Scored]) -> pd.DataFrame:
+def _corrected(several: Sequence[Document]) -> pd.DataFrame:
     rows = []
-    for scored in several:
-        for metric, found in scored.overall.items():
-            intervals = (found.judge_all, found.labels_alone, found.corrected)
-            shown = [with_interval(of, _digits(scored, metric)) for of in intervals]
-            lam = NONE if found.corrected is None else number(abs(found.corrected.lam))
-            rows.append([_name(scored), metric, *shown, lam, _narrower(found)])
+    for found in several:
+        for metric, of in found["scores"].items():
+            digits, corrected = _digits(found, metric), of["corrected"]
+            intervals = [of["judge_all"], of["labels_alone"], corrected]
+            lam = NONE if corrected is None else number(abs(corrected.lam))
+            shown = [with_interval(value, digits) for value in intervals]
+            rows.append(
+                [_name(found), metric, *shown, lam, _narrower(corrected, of["labels_alone"])]
+            )
     header = ["task", "metric", "judge on all", "labels alone", "corrected", "lambda", "narrower"]
     return table(header, rows)
 
 
-def _digits(scored: Scored, metric: str) -> int:
+def _digits(found: Document, metric: str) -> int:
     """Return the decimal places: one of percentages, two of grades."""
-    return 1 if scored.domains[0].table.benchmark.metrics[metric].highest > _HIGHEST_GRADE else 2
+    task = found.get("task") or found["tasks"][0]
+    return 1 if benchmark_of_task(task).metrics[metric].highest > _HIGHEST_GRADE else 2
 
 
-def _narrower(compared: Compared) -> str:
-    """Format how much narrower the corrected interval is than that of the labels alone."""
-    widths = [
-        found.high - found.low
-        for found in (compared.corrected, compared.labels_alone)
-        if found is not None and found.low is not None and found.high is not None
-    ]
-    return f"{1 - widths[0] / widths[1]:.0%}" if len(widths) > 1 and widths[1] else NONE
+def _narrower(corrected: Any, alone: Any) -> str:  # noqa: ANN401 - estimates
+    if corrected is None or None in (corrected.low, alone.low) or alone.high == alone.low:
+        return NONE
+    return f"{1 - (corrected.high - corrected.low) / (alone.high - alone.low):.0%}"
 
 
-def _differences(several: Sequence[Scored]) -> pd.DataFrame:
+def _differences(several: Sequence[Document]) -> pd.DataFrame:
     """Return the numbers of VidCapBench's Tables 4 and 11, with intervals of the differences."""
     rows = []
-    for scored in several:
+    for found in several:
+        groups = found.get("groups", [])
         # JSON has the groups of all sections.
-        section = next((section for section, _ in scored.groups), None)
-        groups = {name: found for (of, name), found in scored.groups.items() if of == section}
-        for group, found in {"all": scored.overall, **groups}.items():
-            for metric, compared in found.items():
-                digits, difference = _digits(scored, metric), compared.difference
-                rows.append([
-                    _name(scored),
-                    group,
-                    metric,
-                    f"{compared.n_labels:,}",
-                    number(compared.judge, digits),
-                    number(compared.people, digits),
-                    with_interval(difference, digits, "+"),
-                    p_text(None if difference is None else difference.p_value),
-                ])  # fmt: skip
+        shown = [of for of in groups if of["section"] == groups[0]["section"]]
+        for of in ({"group": "all", "scores": found["scores"]}, *shown):
+            for metric, compared in of["scores"].items():
+                digits, difference = _digits(found, metric), compared["difference"]
+                rows.append(
+                    [
+                        *(_name(found), of["group"], metric, f"{compared['n_labels']:,}"),
+                        *(number(compared[side], digits) for side in ("judge", "people")),
+                        with_interval(difference, digits, "+"),
+                        p_text(difference and difference.p_value),
+                    ]
+                )
     header = ["task", "group", "metric", "labels", "judge", "people", "people minus judge", "p"]
     return table(header, rows)
 
 
-def _notes(several: Sequence[Scored]) -> Iterator[str]:
+def _notes(several: Sequence[Document]) -> Iterator[str]:
     """Yield what must be known of these numbers, each note once."""
     owners: dict[str, list[str]] = {}
-    for scored in several:
-        for metric, found in scored.overall.items():
-            for note in (found.note, found.corrected.note if found.corrected else ""):
-                owners.setdefault(note, []).append(f"{metric} of {_name(scored)}")
+    for found in several:
+        for metric, of in found["scores"].items():
+            for note in (of["note"], of["corrected"].note if of["corrected"] else ""):
+                owners.setdefault(note, []).append(f"{metric} of {_name(found)}")
     owners.pop("", None)
     for note, names in owners.items():
         yield f"{', '.join(names)}: {note}"
-
-
-def _document(domain: Domain, agreements: Sequence[Agreement], scored: Scored) -> dict[str, Any]:
-    return {
-        "task": domain.task,
-        "captioner": domain.captioner.name,
-        "annotators": sorted(set(domain.labels["annotator"])),
-        "n_pairs": len(domain.pairs),
-        "n_labelled": domain.labels["pair"].nunique(),
-        "by": list(domain.by),
-        "agreement": [asdict(agreement) for agreement in agreements],
-        "scores": _scores(scored.overall),
-        "groups": [
-            {"section": section, "group": name, "scores": _scores(found)}
-            for (section, name), found in scored.groups.items()
-        ],
-    }
-
-
-def _scores(found: Mapping[str, Compared]) -> dict[str, Any]:
-    return {metric: asdict(compared) for metric, compared in found.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import fsum, nan
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,10 @@ from lmms_eval_captions.analysis.parts import Group, captions_of, parts_of
 from lmms_eval_captions.analysis.task_table import Verdicts
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
-from lmms_eval_captions.metrics.intervals import Interval, interval
+from lmms_eval_captions.metrics.intervals import interval
 from lmms_eval_captions.metrics.paired import Difference, paired_interval
 from lmms_eval_captions.metrics.parts import values_of_runs
-from lmms_eval_captions.metrics.ppi import Corrected, Pairs, ppi_mean
+from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,67 +29,46 @@ _JUDGE = ["judge_numerator", "judge_denominator"]
 _PEOPLE = ["people_numerator", "people_denominator"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """A metric of one captioner by people and by the judge."""
-
-    metric: str
-    group: Group | None
-    """Group of the breakdown; ``None`` for all questions."""
-    n_labels: int
-    judge_all: Interval | None
-    """By the judge on all pairs."""
-    labels_alone: Corrected | None = None
-    corrected: Corrected | None = None
-    """Both ``None`` if the metric is not a ratio of sums over pairs."""
-    judge: float = nan
-    """By the judge on the labelled pairs, weighted as their sample asks for."""
-    people: float = nan
-    """By people on the same pairs."""
-    difference: Difference | None = None
-    """People minus judge on the same pairs."""
-    note: str = ""
+Document = dict[str, Any]
+"""Findings of JSON's types, with intervals and differences as their records."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """Numbers of a task or a group of tasks of one captioner."""
+def score(name: str, domains: Sequence[Domain]) -> Document:
+    """Compare all metrics of a task, or of a group of tasks, by people and by the judge.
 
-    name: str
-    domains: Sequence[Domain]
-    overall: dict[str, Compared]
-    groups: dict[Group, dict[str, Compared]]
-    """By group of the breakdown; empty for a group of tasks."""
-
-
-def score(name: str, domains: Sequence[Domain]) -> Scored:
-    """Compare all metrics of a task, or of a group of tasks, that people have labelled."""
+    Returns:
+        ``scores`` by metric, see :func:`_compare`, and for a task ``groups`` of the breakdown.
+    """
     verdicts = domains[0].captioner.verdicts(name, sampled=False)
-    benchmark, pairs = verdicts.benchmark, domains[0].pairs
+    metrics, pairs = verdicts.benchmark.metrics, domains[0].pairs
+    contributions = {m: [_contributions(domain, m) for domain in domains] for m in metrics}
+    found: Document = {"scores": {m: _compare(verdicts, m, of) for m, of in contributions.items()}}
+    if len(domains) > 1:
+        return found
     labelled = pairs.loc[domains[0].labels["pair"]]
-    groups: list[Group] = [
+    groups = [
         (section, group)
-        for section, names in benchmark.sections.items()
+        for section, names in verdicts.benchmark.sections.items()
         for group in names
-        if len(domains) == 1 and section in pairs
+        if section in pairs
         if (labelled[section] == group).any() and (pairs[section] != group).any()
     ]
-    contributions = {
-        metric: [_contributions(domain, metric) for domain in domains]
-        for metric in benchmark.metrics
-    }
-    found: dict[Group | None, dict[str, Compared]] = {
-        group: {
-            metric: _compare(verdicts, metric, of, group) for metric, of in contributions.items()
+    found["groups"] = [
+        {
+            "section": section,
+            "group": group,
+            "scores": {
+                m: _compare(verdicts, m, of, (section, group)) for m, of in contributions.items()
+            },
         }
-        for group in (None, *groups)
-    }
-    return Scored(name, domains, found[None], {group: found[group] for group in groups})
+        for section, group in groups
+    ]
+    return found
 
 
-def score_groups(domains: Sequence[Domain]) -> tuple[list[Scored], list[str]]:
+def score_groups(domains: Sequence[Domain]) -> tuple[list[Document], list[str]]:
     """Score every group of tasks all of which have labels; return notes on the other groups."""
-    found: list[Scored] = []
+    found: list[Document] = []
     notes: list[str] = []
     captioners = {domain.captioner.name: domain.captioner for domain in domains}
     for captioner in captioners.values():
@@ -102,7 +80,8 @@ def score_groups(domains: Sequence[Domain]) -> tuple[list[Scored], list[str]]:
                 continue
             missing = [task for task in tasks if task not in labelled]
             if not missing:
-                found.append(score(name, [labelled[task] for task in tasks]))
+                who = {"group": name, "captioner": captioner.name, "tasks": tasks}
+                found.append({**who, **score(name, [labelled[task] for task in tasks])})
             elif len(missing) < len(tasks) - 1:
                 notes.append(
                     f"{name} of {captioner.name} is not given: no label of {', '.join(missing)}"
@@ -150,47 +129,52 @@ def _compare(
     metric: str,
     contributions: Sequence[pd.DataFrame],
     group: Group | None = None,
-) -> Compared:
-    """Compare a metric of a task, or of the tasks of a group, by people and by the judge."""
+) -> Document:
+    """Compare a metric of a task, or of the tasks of a group, by people and by the judge.
+
+    Returns:
+        ``judge_all``: by the judge on all pairs. ``labels_alone`` and ``corrected``: ``None`` if
+        the metric is not a ratio of sums over pairs. ``judge``, ``people`` and ``difference``
+        (people minus judge): on the labelled pairs, weighted as their sample asks for.
+    """
     known = verdicts.benchmark.metrics[metric]
+    scale, bounds = known.scale, known.bounds
     parts = parts_of([verdicts], metric, group)
     if group is not None:
         contributions = [of[of[group[0]] == group[1]] for of in contributions]
     n_labels = [int(of[_PEOPLE[0]].notna().sum()) for of in contributions]
-    n_silent = sum(int(of["has_label"].sum()) for of in contributions) - sum(n_labels)
-    found = Compared(
-        metric=metric,
-        group=group,
-        n_labels=sum(n_labels),
-        judge_all=parts and interval(parts.sides[0], scale=known.scale, bounds=known.bounds),
-    )
+    found: Document = {
+        "metric": metric,
+        "group": group,
+        "n_labels": sum(n_labels),
+        "judge_all": parts and interval(parts.sides[0], scale=scale, bounds=bounds),
+        **dict.fromkeys(("labels_alone", "corrected", "difference")),
+        **dict.fromkeys(("judge", "people"), nan),
+        "note": "",
+    }
     lengths = _length_factors(verdicts, metric)
     if not all(n_labels):
         note = "no label" if len(n_labels) == 1 else "not given: a task has no label"
-        return replace(found, note=note)
+        return {**found, "note": note}
     if lengths is None:
-        return replace(found, note="not given: the captions' tokens are not known")
+        return {**found, "note": "not given: the captions' tokens are not known"}
     if len(lengths) > 1 and any(length != 1 for length in lengths):
-        return replace(found, note="not given: each task has captions of its own length")
+        return {**found, "note": "not given: each task has captions of its own length"}
     terms = _terms(known, contributions, is_pooled=verdicts.is_pooled)
-    scale = known.scale * lengths[0]
-    judge, people, difference = _same_pairs(terms, scale)
-    found = replace(found, judge=judge, people=people)
+    found["judge"], found["people"], difference = _same_pairs(terms, scale * lengths[0])
     if lengths[0] != 1:
         note = "not corrected: it is a ratio to the captions' length; correct acc, and divide"
-        return replace(found, note=note)
+        return {**found, "note": note}
+    n_silent = sum(int(of["has_label"].sum()) for of in contributions) - sum(n_labels)
     if n_silent:
-        found = replace(
-            found,
-            note=f"{n_silent} of {n_silent + sum(n_labels)} labelled pairs lack it: the others "
-            "stand for all, which skews it if people gave it for some answers more than for others",
+        found["note"] = (
+            f"{n_silent} of {n_silent + sum(n_labels)} labelled pairs lack it: the others stand "
+            "for all, which skews it if people gave it for some answers more than for others"
         )
-    return replace(
-        found,
-        difference=difference,
-        labels_alone=ppi_mean(*terms, scale=scale, bounds=known.bounds, lam=0.0),
-        corrected=ppi_mean(*terms, scale=scale, bounds=known.bounds),
-    )
+    found["difference"] = difference
+    found["labels_alone"] = ppi_mean(*terms, scale=scale, bounds=bounds, lam=0.0)
+    found["corrected"] = ppi_mean(*terms, scale=scale, bounds=bounds)
+    return found
 
 
 def _length_factors(verdicts: Verdicts, metric: str) -> list[float] | None:

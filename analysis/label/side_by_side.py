@@ -14,12 +14,12 @@ from lmms_eval_captions.analysis.label.labels import LEFT, RIGHT, TIE
 from lmms_eval_captions.analysis.label.page import (
     Page,
     PageOptions,
-    documents_of_tasks,
     item_of,
     page_of_results,
 )
 from lmms_eval_captions.analysis.label.pairs import designs, draw, tasks_to_label
 from lmms_eval_captions.analysis.label.verdict_page import caption_of
+from lmms_eval_captions.analysis.web_page.documents import documents_to_label
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
@@ -79,12 +79,13 @@ def side_by_side_page(
         }  # fmt: skip
         captions = [texts.setdefault(text, len(texts)) for _, text in sides]
         items.append(item_of(task, whole(video), row, grading="pair", captions=captions))
-    documents = documents_of_tasks(tasks, settings)
+    documents = {task: documents_to_label(task, settings) for task in tasks}
     gradings = {"pair": _GRADING}
     page = page_of_results("pair", items, list(texts), gradings, options, settings, documents)
     n_equal = len(all_pairs) - len(pairs)
-    equal = (f"pairs of equal captions, left out: {n_equal}",) if n_equal else ()
-    return Page(page.data, (*page.notes, *equal))
+    if n_equal:
+        page.notes.append(f"pairs of equal captions, left out: {n_equal}")
+    return page
 
 
 def _captions(

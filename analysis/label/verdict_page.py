@@ -11,7 +11,6 @@ from lmms_eval_captions.analysis.label.page import (
     Item,
     Page,
     PageOptions,
-    documents_of_tasks,
     item_of,
     page_of_results,
 )
@@ -23,6 +22,7 @@ from lmms_eval_captions.analysis.label.pairs import (
     strata_of,
     tasks_to_label,
 )
+from lmms_eval_captions.analysis.web_page.documents import documents_to_label
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
@@ -56,7 +56,7 @@ def verdict_page(
     strata = strata_of(population, options.by)
     drawn = draw(strata, options.n, options.seed)
     sample = population.iloc[drawn]
-    documents = documents_of_tasks(tasks, settings)
+    documents = {task: documents_to_label(task, settings) for task in tasks}
     logged = _logged(captioners, sample)
     captions: dict[str, int] = {}
     items = []
