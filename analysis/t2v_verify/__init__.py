@@ -1,1 +1,1 @@
-"""Videos generated from captions beside their originals, as VidCapBench verifies captioners."""
+"""Videos generated from captions, compared with their originals as in VidCapBench."""

@@ -1,4 +1,4 @@
-"""How alike videos, and videos and captions, are to a CLIP model."""
+"""Similarity of videos, and of videos and captions, by a CLIP model."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from lmms_eval_captions.judges.errors import SettingsError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Embedding = NDArray[np.float64]
+
 CLIP_VIDEO: Final = "CLIP to original"
 CLIP_TEXT: Final = "CLIP to caption"
 
 
 class ClipModel:
-    """A checkpoint of transformers that embeds pictures and texts.
+    """CLIP checkpoint of transformers, which embeds pictures and texts.
 
     Args:
-        name: Folder, or name of a checkpoint that is on this machine.
+        name: Folder, or name of a checkpoint on this machine.
 
     Raises:
         SettingsError: If it cannot be opened as a CLIP model.
@@ -43,16 +45,16 @@ class ClipModel:
         self._model = model.eval().to(self._device)
         self._n_tokens = int(model.config.text_config.max_position_embeddings)
         self.n_cut = 0
-        """Captions that were longer than the model reads, and lost their end."""
+        """Captions that were longer than the model reads and were cut."""
 
-    def of_frames(self, frames: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The mean of the embeddings of frames, shape (n, height, width, 3), each of length 1."""
+    def of_frames(self, frames: NDArray[np.uint8]) -> Embedding:
+        """Return the mean embedding, each of length 1, of frames of shape (n, height, width, 3)."""
         inputs = self._processor(images=list(frames), return_tensors="pt")
         rows = self._embedded("get_image_features", inputs)
         return np.asarray(rows.mean(axis=0), dtype=np.float64)
 
-    def of_text(self, text: str) -> NDArray[np.float64]:
-        """The embedding of a text, of length 1; what is beyond the model's length is cut."""
+    def of_text(self, text: str) -> Embedding:
+        """Return the embedding of a text, of length 1; the text is cut to the model's length."""
         tokens = self._processor.tokenizer(text)["input_ids"]
         self.n_cut += len(tokens) > self._n_tokens
         inputs = self._processor(
@@ -60,19 +62,19 @@ class ClipModel:
         )
         return np.asarray(self._embedded("get_text_features", inputs)[0], dtype=np.float64)
 
-    def _embedded(self, method: str, inputs: Any) -> NDArray[np.float64]:  # noqa: ANN401 - of transformers
+    def _embedded(self, method: str, inputs: Any) -> Embedding:  # noqa: ANN401 - of transformers
         import torch
 
         with torch.inference_mode():
             made = getattr(self._model, method)(**inputs.to(self._device))
-        # From version 5 on transformers gives the embedding beside other things.
+        # From version 5 on transformers returns the embedding with other outputs.
         embedding = made if isinstance(made, torch.Tensor) else made.pooler_output
         rows = embedding.double().cpu().numpy()
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float64)
 
 
-def cosine(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """The cosine of the angle between two embeddings, in [-1, 1].
+def cosine(first: Embedding, second: Embedding) -> float:
+    """Cosine similarity of two embeddings, in [-1, 1].
 
     >>> cosine(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
     1.0

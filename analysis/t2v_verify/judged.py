@@ -1,4 +1,4 @@
-"""Ratings of a judge that sees frames of a generated video beside those of its original."""
+"""Ratings by a judge that sees frames of a generated video and of its original."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.analysis.t2v_verify.generated import Generated, Key
 from lmms_eval_captions.analysis.t2v_verify.rating import PROMPT, rate
+from lmms_eval_captions.analysis.t2v_verify.videos import Key
 from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Picture
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
@@ -19,27 +19,27 @@ from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 N_FRAMES: Final = 4
-"""Of each video, as the judge sees them."""
+"""Frames of each video that the judge sees."""
 _JUDGE: Final[Mapping[str, object]] = {"model": "gpt-4o-2024-08-06", "max_tokens": 256}
-"""What is asked where ``LMMS_CAPTIONS_JUDGE`` names nobody: the model that judges in the paper."""
+"""Judge if ``LMMS_CAPTIONS_JUDGE`` names none: the model that judges in the paper."""
 
 _Ratings = Chain[Sequence[ScoresJudgement]]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRatings:
-    """What a judge said of all videos."""
+    """Ratings of all videos by a judge."""
 
     judge: str
-    ratings: dict[Key, list[dict[str, float]]]
-    """Generated video to the ratings of each judge run that could be read."""
+    ratings: list[tuple[Key, dict[str, float]]]
+    """Generated videos with the rating of each judge run that could be read."""
     unscored: dict[Key, list[str]]
-    """Generated video to why it has no rating in a run."""
+    """Why a generated video has no rating, by judge run."""
     prompts: dict[str, str]
-    """A digest of the prompt where it is not ours; else nothing."""
+    """Digest of the prompt if it is not ours, else empty."""
 
 
-def ask_judge(items: Sequence[Generated], originals: Mapping[str, Path]) -> JudgeRatings:
+def ask_judge(videos: Mapping[Key, Path], originals: Mapping[str, Path]) -> JudgeRatings:
     """Have every generated video rated that has an original; replies are kept as in judging.
 
     Raises:
@@ -54,27 +54,26 @@ def ask_judge(items: Sequence[Generated], originals: Mapping[str, Path]) -> Judg
         )
     settings.require_named_judge(config.model)
     settings.require_judge_access()
-    waiting = [
-        (each.key, judge_anchors(_JUDGE, _chains(each.path, originals[each.video])))
-        for each in items
-        if each.video in originals
-    ]
-    ratings: dict[Key, list[dict[str, float]]] = {}
-    unscored: dict[Key, list[str]] = {}
-    for key, wait in waiting:
+    waiting = {
+        key: judge_anchors(_JUDGE, _chains(path, originals[key[2]]))
+        for key, path in videos.items()
+        if key[2] in originals
+    }
+    found = JudgeRatings(config.label, [], {}, config.prompts.extras([PROMPT]))
+    for key, wait in waiting.items():
         judged = wait()
         if judged.reason is not None:
-            unscored[key] = [judged.reason]
+            found.unscored[key] = [judged.reason]
         for judgement in judged.judgements:
             if judgement.numbers:
-                ratings.setdefault(key, []).append(judgement.numbers)
+                found.ratings.append((key, judgement.numbers))
             else:
-                unscored.setdefault(key, []).append(str(judgement.reason))
-    return JudgeRatings(config.label, ratings, unscored, config.prompts.extras([PROMPT]))
+                found.unscored.setdefault(key, []).append(str(judgement.reason))
+    return found
 
 
 def _chains(generated: Path, original: Path) -> Callable[[JudgeConfig], Sequence[_Ratings]]:
-    """One request per judge run."""
+    """Return a function that makes a request per judge run."""
 
     async def chain(ask: Ask, *, config: JudgeConfig, run: int) -> Sequence[ScoresJudgement]:
         shown = partial(_pictures, original, generated)
@@ -84,7 +83,7 @@ def _chains(generated: Path, original: Path) -> Callable[[JudgeConfig], Sequence
 
 
 def _pictures(original: Path, generated: Path) -> list[Picture]:
-    """The frames of both, one picture each."""
+    """Return the frames of both, one picture each."""
     return [
         Picture(draw_strip(list(read_frames(path, N_FRAMES).frames)), "image/jpeg")
         for path in (original, generated)

@@ -1,4 +1,4 @@
-"""Ratings of generated videos: a judge that sees frames rates one beside its original, 1 to 5.
+"""Ratings of generated videos, 1 to 5: a judge sees frames of a video and of its original.
 
 Source: VidCapBench, section 4.4, figure 4 and table 6, where people rate. The prompt is ours: the
 paper prints none.
@@ -37,7 +37,7 @@ DIMENSIONS: Final = {
     "AR": "action relevance",
     "LC": "logical coherence",
 }
-"""What videos are rated along, by the paper's short names."""
+"""Dimensions of the ratings, by the paper's short names."""
 LOWEST: Final = 1
 HIGHEST: Final = 5
 PROMPT: Final = "t2v_rating"
@@ -48,7 +48,7 @@ _STAND_IN: Final = '{"VA": 3, "SC": 3, "AR": 3, "LC": 3}'
 async def rate(
     ask: Ask, pictures: Callable[[], Sequence[Picture]], *, config: JudgeConfig, run: int
 ) -> ScoresJudgement:
-    """Rate a generated video beside its original.
+    """Rate a generated video compared with its original.
 
     Args:
         ask: How to reach the judge.
@@ -74,10 +74,10 @@ async def rate(
 
 
 def read_ratings(reply: Reply) -> dict[str, float] | None:
-    """Rating along each dimension, ``None`` where the reply cannot be read.
+    """Return the rating along each dimension; ``None`` if the reply cannot be read.
 
-    Every object of the reply must say the same; one dimension that is missing, off the scale or
-    not whole makes all of the reply unreadable.
+    All objects of the reply must agree. A dimension that is missing, off the scale or not a whole
+    number makes the reply unreadable.
 
     >>> read_ratings(Reply('{"VA": 3, "SC": 4, "AR": 2, "LC": 5}', "stop"))
     {'VA': 3.0, 'SC': 4.0, 'AR': 2.0, 'LC': 5.0}
@@ -99,7 +99,7 @@ def read_ratings(reply: Reply) -> dict[str, float] | None:
 
 
 def _statements(text: str, block: Block, name: str) -> list[float | Unclear]:
-    """What an object says of a dimension; of one that does not end nothing can be relied on."""
+    """Return what an object says of a dimension; one that does not end is not relied on."""
     values = block.values(name.casefold())
     unsure = (
         not block.closed

@@ -1,154 +1,84 @@
-"""A verification as tables, and as a document with every video."""
+"""Report of a verification: means by captioner, correlations with scores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from math import isnan
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.t2v_verify.findings import columns_of
-from lmms_eval_captions.analysis.t2v_verify.generated import Key
-from lmms_eval_captions.analysis.t2v_verify.judged import N_FRAMES
 from lmms_eval_captions.analysis.t2v_verify.rating import DIMENSIONS
-from lmms_eval_captions.analysis.t2v_verify.verify import Verification
-from lmms_eval_captions.lmms_eval_tasks.table_formats import Part, Table, as_text
+from lmms_eval_captions.analysis.tables import Part, number, table
 
-_NOTHING: Final = "-"
-_NAMED: Final = 5
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_NAMED: Final = 5
 """Videos without numbers that are named."""
 
 
-def text_of(found: Verification) -> str:
-    """What is printed."""
-    parts = [_means(found)]
-    if found.correlations:
-        parts.append(_correlations(found))
-    return as_text(parts)
-
-
-def json_of(found: Verification) -> dict[str, object]:
-    """Everything, with each video; a number that is not there is ``null``."""
-    judge = found.judge
-    return {
-        "frames": found.options.n_frames,
-        "fvd": None,
-        "judge": None
-        if judge is None
-        else {"model": judge.judge, "frames": N_FRAMES, "prompt": "ours", **judge.prompts},
-        "captioners": [
-            {
-                "generator": row.generator,
-                "captioner": row.captioner,
-                "n_videos": row.n_videos,
-                "means": dict(row.means),
-                "n_of_measure": dict(row.counts),
-            }
-            for row in found.means
-        ],
-        "correlations": [
-            {
-                "generator": row.generator,
-                "measure": row.measure,
-                "score": row.score,
-                "r": None if isnan(row.r) else row.r,
-                "n_captioners": row.n,
-                "reason": row.reason,
-            }
-            for row in found.correlations
-        ],
-        "originals": {name: dict(values) for name, values in found.steady_originals.items()},
-        "videos": [
-            {
-                "captioner": each.item.captioner,
-                "generator": each.item.generator,
-                "video": each.item.video,
-                "values": each.values,
-                "reason": each.reason,
-                "unscored": [] if judge is None else judge.unscored.get(each.item.key, []),
-            }
-            for each in found.measured
-        ],
-        "remarks": list(found.remarks),
-    }
-
-
-def _means(found: Verification) -> Part:
-    names = list(dict.fromkeys(name for row in found.means for name in row.means))
-    has_generators = any(row.generator for row in found.means)
-    rows = [
-        [
-            *([row.generator] if has_generators else []),
-            row.captioner,
-            str(row.n_videos),
-            *(_cell(row.means.get(name)) for name in names),
-        ]
-        for row in found.means
-    ]
-    columns = columns_of(found.steady_originals.values())
-    originals = {name: sum(values) / len(values) for name, values in columns.items()}
-    n_originals = str(len(found.steady_originals))
-    beginning = [""] if has_generators else []
-    rows.append(
-        [*beginning, "(originals)", n_originals, *(_cell(originals.get(name)) for name in names)]
-    )
-    header = [*(["generator"] if has_generators else []), "captioner", "videos", *names]
-    dimensions = ", ".join(f"{name} {words}" for name, words in DIMENSIONS.items())
+def part_of(found: dict[str, Any]) -> Part:
+    """Return the report on a verification, see :func:`verify`."""
+    names = list(dict.fromkeys(name for row in found["captioners"] for name in row["means"]))
     sentences = [
-        f"Means over videos; {found.options.n_frames} frames of each, evenly spaced, generated "
-        "ones resized to the size of the original's. PSNR in dB, at most 100. Inter-frame: of "
-        "neighbours among the frames of one video. FVD is not computed.",
-        f"Ratings from 1 to 5: {dimensions}." if any(" VA" in name for name in names) else "",
+        f"Means over videos; {found['frames']} frames of each, evenly spaced, generated ones "
+        "resized to the size of the original's. PSNR in dB, at most 100. Inter-frame: of adjacent "
+        "frames of one video. FVD is not computed."
     ]
-    table = Table(header, rows, n_left=2 if has_generators else 1)
-    return Part("Videos generated from captions", sentences, (table,), list(_remarks(found)))
+    if any(name.endswith(" VA") for name in names):
+        dimensions = ", ".join(f"{name} {words}" for name, words in DIMENSIONS.items())
+        sentences.append(f"Ratings from 1 to 5: {dimensions}.")
+    tables = [("", _means(found, names))]
+    if found["correlations"]:
+        title = "Pearson's correlation with caption scores over captioners"
+        tables.append((title, _correlations(found)))
+    return Part("Videos generated from captions", sentences, tables, list(_notes(found)))
 
 
-def _remarks(found: Verification) -> Iterator[str]:
-    without = [each for each in found.measured if each.reason is not None]
-    if without:
-        yield f"{len(without)} of {len(found.measured)} generated videos could not be compared:"
-        for each in without[:_NAMED]:
-            yield f"{'/'.join(filter(None, each.item.key))}: {each.reason}"
-        if len(without) > _NAMED:
-            yield f"and {len(without) - _NAMED} more, see -o"
-    if found.judge is not None:
-        yield (
-            f"The judge {found.judge.judge} saw {N_FRAMES} frames of each video; the prompt is "
-            "ours, as the paper prints none."
-        )
-        yield from _unscored(found.judge.unscored)
-    if found.n_cut_captions:
-        yield f"{found.n_cut_captions} captions are longer than CLIP reads, and lost their end."
-    yield from found.remarks
+def _means(found: dict[str, Any], names: list[str]) -> pd.DataFrame:
+    import pandas as pd
 
-
-def _unscored(unscored: Mapping[Key, list[str]]) -> Iterator[str]:
-    reasons = Counter(reason for reasons in unscored.values() for reason in reasons)
-    for reason, n in reasons.most_common(_NAMED):
-        yield f"The judge's ratings of {n} videos are unscored: {reason:.200}"
-
-
-def _correlations(found: Verification) -> Part:
-    has_generators = any(row.generator for row in found.correlations)
     rows = [
         [
-            *([row.generator] if has_generators else []),
-            row.measure,
-            row.score,
-            "nan" if isnan(row.r) else f"{row.r:.3f}",
-            str(row.n),
-            row.reason,
+            " / ".join(filter(None, (row["generator"], row["captioner"]))),
+            str(row["n_videos"]),
+            *(number(row["means"].get(name), 3) for name in names),
         ]
-        for row in found.correlations
+        for row in found["captioners"]
     ]
-    header = [
-        *(["generator"] if has_generators else []),
-        "measure", "score", "r", "captioners", "",
-    ]  # fmt: skip
-    table = Table(header, rows, n_left=3 if has_generators else 2)
-    return Part("Pearson's correlation with caption scores over captioners", (), (table,))
+    steady = pd.DataFrame(found["originals"].values()).mean()
+    n_originals = str(len(found["originals"]))
+    rows.append(["originals", n_originals, *(number(steady.get(name), 3) for name in names)])
+    return table(["captioner", "videos", *names], rows)
 
 
-def _cell(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value:.3f}"
+def _correlations(found: dict[str, Any]) -> pd.DataFrame:
+    rows = [
+        [
+            " / ".join(filter(None, (row["generator"], row["measure"]))),
+            row["score"],
+            row["reason"] or number(row["r"], 3),
+            str(row["n_captioners"]),
+        ]
+        for row in found["correlations"]
+    ]
+    return table(["measure", "score", "r", "captioners"], rows)
+
+
+def _notes(found: dict[str, Any]) -> Iterator[str]:
+    missing = [video for video in found["videos"] if video["reason"]]
+    if missing:
+        yield f"{len(missing)} of {len(found['videos'])} generated videos could not be compared:"
+        for video in missing[:_MOST_NAMED]:
+            names = (video["captioner"], video["generator"], video["video"])
+            yield f"{'/'.join(filter(None, names))}: {video['reason']}"
+        if len(missing) > _MOST_NAMED:
+            yield f"and {len(missing) - _MOST_NAMED} more, see -o"
+    if found["judge"]:
+        yield (
+            f"The judge {found['judge']['model']} saw {found['judge']['frames']} frames of each "
+            "video; the prompt is ours, as the paper prints none."
+        )
+    reasons = Counter(reason for video in found["videos"] for reason in video["unscored"])
+    for reason, n in reasons.most_common(_MOST_NAMED):
+        yield f"Unscored ratings of the judge: {n}, {reason:.200}"
+    yield from found["remarks"]

@@ -1,4 +1,4 @@
-"""How close the frames of a generated video are to those of its original, and to each other."""
+"""Similarity of a generated video's frames to its original's, and to each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LUMA: Final = (0.299, 0.587, 0.114)
 
 
 def frames_of(path: Path, n_frames: int) -> Frames:
-    """Evenly spaced frames of a video, its first and last included, shape (n, height, width, 3).
+    """Return evenly spaced frames of a video, including its first and last.
 
     Raises:
         DataError: If it cannot be read, or its frames are smaller than SSIM's window.
@@ -39,11 +39,11 @@ def frames_of(path: Path, n_frames: int) -> Frames:
 
 
 def likeness(generated: Frames, original: Frames) -> dict[str, float]:
-    """PSNR (over red, green and blue) and SSIM (of brightness) of a video with its original.
+    """Return PSNR (over red, green and blue) and SSIM (of brightness) of a video with its original.
 
-    The frames are set side by side by their place in the video, whatever the lengths of the two:
-    the first with the first, the last with the last. Generated frames are resized to the size of
-    the original's. A video of fewer frames than were asked for shows some of them again.
+    Frames are matched by their relative position: the first with the first, the last with the
+    last. Generated frames are resized to the size of the original's. Frames of a video with fewer
+    frames than asked for repeat.
     """
     n_frames = max(len(generated), len(original))
     shown = _resized(_spread(generated, n_frames), original.shape[1:3])
@@ -52,12 +52,11 @@ def likeness(generated: Frames, original: Frames) -> dict[str, float]:
 
 
 def steadiness(frames: Frames) -> dict[str, float]:
-    """PSNR and SSIM of each frame of a video with the one before it, nothing for a single frame.
+    """Return PSNR and SSIM of adjacent frames of a video; nothing for a single frame.
 
     Source:
         VidCapBench, section 4.4 ("aesthetic quality and structural integrity, evaluated using
-        inter-frame PSNR and SSIM"). Which frames are compared it does not say: here neighbours
-        among the frames that were sampled.
+        inter-frame PSNR and SSIM"). It does not say which frames: here adjacent sampled ones.
     """
     if len(frames) < 2:
         return {}
@@ -71,7 +70,7 @@ def _spread(frames: Frames, n_frames: int) -> Frames:
 
 
 def _resized(frames: Frames, size: Sequence[int]) -> Frames:
-    """Frames at a height and width."""
+    """Return frames at a height and width."""
     height, width = size
     if frames.shape[1:3] == (height, width):
         return frames

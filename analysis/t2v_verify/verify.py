@@ -1,149 +1,203 @@
-"""VidCapBench's training-free verification: what videos made from captions say of the captions."""
+"""VidCapBench's training-free verification: what generated videos say about captions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.analysis.t2v_verify.clip_model import ClipModel
-from lmms_eval_captions.analysis.t2v_verify.findings import (
-    CaptionerMeans,
-    Correlation,
-    captioner_means,
-    correlate_scores,
-)
-from lmms_eval_captions.analysis.t2v_verify.generated import (
-    Generated,
-    find_generated,
-    find_originals,
-)
-from lmms_eval_captions.analysis.t2v_verify.judged import JudgeRatings, ask_judge
-from lmms_eval_captions.analysis.t2v_verify.measuring import (
-    JUDGE,
-    PEOPLE,
-    Looking,
-    Measured,
-    measure,
-    rated,
-)
-from lmms_eval_captions.analysis.t2v_verify.tables_of_users import (
-    Ratings,
+from lmms_eval_captions.analysis.t2v_verify.judged import N_FRAMES, ask_judge
+from lmms_eval_captions.analysis.t2v_verify.rating import DIMENSIONS
+from lmms_eval_captions.analysis.t2v_verify.user_files import (
+    Scores,
     read_captions_file,
     read_ratings_file,
     read_scores,
 )
+from lmms_eval_captions.analysis.t2v_verify.videos import (
+    Comparer,
+    Key,
+    find_generated,
+    find_originals,
+)
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.metrics.correlation import correlations
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Document = dict[str, Any]
+_KEY: Final = ["captioner", "generator", "video"]
+_ALL: Final = "all generators"
+_FEWEST: Final = 3
+"""Captioners that a correlation takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What is compared."""
+    """Folders, files and settings of a verification."""
 
     generated: Path
     original: Path
     n_frames: int = 8
-    """Of each video, for PSNR, SSIM and CLIP."""
+    """Frames of each video, for PSNR, SSIM and CLIP."""
     clip: str | None = None
     captions: Path | None = None
     ratings: Path | None = None
-    ask_judge: bool = False
+    asks_judge: bool = False
     scores: Sequence[Path] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """Everything that was found out."""
-
-    options: Options
-    measured: Sequence[Measured]
-    steady_originals: Mapping[str, Mapping[str, float]]
-    means: Sequence[CaptionerMeans]
-    correlations: Sequence[Correlation]
-    judge: JudgeRatings | None
-    n_cut_captions: int
-    remarks: Sequence[str]
-
-
-def verify(options: Options, *, tell: Callable[[str], None]) -> Verification:
-    """Compare, rate and correlate, as far as what is given allows.
+def verify(options: Options, *, log: Callable[[str], None]) -> Document:
+    """Compare, rate and correlate, as far as the given files allow.
 
     Args:
-        options: What is given.
-        tell: Told of each video as it is looked at.
+        options: See :class:`Options`.
+        log: Called with the name of each video.
+
+    Returns:
+        ``captioners``: means by generator and captioner; ``correlations`` of these with scores;
+        ``originals``; ``videos``; ``judge``; ``remarks``; all of JSON's types.
 
     Raises:
         DataError: If a folder or a file cannot be used.
-        SettingsError: If the CLIP model or the judge cannot be asked.
+        SettingsError: If the CLIP model or the judge cannot be used.
 
     Source:
-        VidCapBench, sections 4.4 and figures 4 and 5. FVD, which the paper has too, is not
-        computed: it needs the weights of an I3D network.
+        VidCapBench, section 4.4 and figures 4 and 5. Deviation: FVD is not computed, as it needs
+        the weights of an I3D network.
     """
+    import pandas as pd
+
     if options.captions is not None and options.clip is None:
         raise SettingsError("--captions: captions are compared by a CLIP model; give --clip, too")
-    items = find_generated(options.generated)
-    originals = find_originals(options.original, {item.video for item in items})
-    # What users wrote is read before an hour of work is spent.
-    people = {} if options.ratings is None else read_ratings_file(options.ratings)
-    remarks = list(_strangers(people, items))
+    videos = find_generated(options.generated)
+    originals = find_originals(options.original, {video for *_, video in videos})
+    # The user's files are read before an hour of work is spent.
+    people = [] if options.ratings is None else read_ratings_file(options.ratings)
+    remarks = list(_unknown_ratings({key for key, _ in people}, videos))
     captions = {} if options.captions is None else read_captions_file(options.captions)
     scores = read_scores(options.scores) if options.scores else {}
     clip = None if options.clip is None else ClipModel(options.clip)
-    looking = Looking(options.n_frames, clip, captions)
-    measured, steady = measure(items, originals, looking, tell=tell)
-    judge = ask_judge(items, originals) if options.ask_judge else None
-    for each in measured:
-        each.values.update(rated(PEOPLE, people.get(each.item.key, ())))
-        if judge is not None:
-            each.values.update(rated(JUDGE, judge.ratings.get(each.item.key, ())))
-    means = captioner_means(measured)
-    remarks += _unequal(items)
-    remarks += _without_score(items, scores)
-    return Verification(
-        options,
-        measured,
-        steady,
-        means,
-        correlate_scores(means, scores),
-        judge,
-        0 if clip is None else clip.n_cut,
-        remarks,
-    )
+    measured = Comparer(options.n_frames, clip, captions, log).measure(videos, originals)
+    judge = ask_judge(videos, originals) if options.asks_judge else None
+    index = pd.MultiIndex.from_tuples(videos, names=_KEY)
+    table = pd.DataFrame(list(measured.values.values()), index)
+    table = table.join(_rated("people", people))
+    if judge is not None:
+        table = table.join(_rated("judge", judge.ratings))
+    means = list(_means(table))
+    remarks += _other_videos(videos)
+    remarks += _other_captioners(videos, scores)
+    if clip is not None and clip.n_cut:
+        remarks.append(f"{clip.n_cut} captions are longer than CLIP reads, and lost their end.")
+    return {
+        "frames": options.n_frames,
+        "fvd": None,
+        "judge": judge
+        and {"model": judge.judge, "frames": N_FRAMES, "prompt": "ours", **judge.prompts},
+        "captioners": means,
+        "correlations": list(_correlations(means, scores)),
+        "originals": measured.originals,
+        "videos": [
+            {
+                **dict(zip(_KEY, key, strict=True)),
+                "values": row.dropna().to_dict(),
+                "reason": measured.reasons.get(key),
+                "unscored": judge.unscored.get(key, []) if judge else [],
+            }
+            for key, (_, row) in zip(videos, table.iterrows(), strict=True)
+        ],
+        "remarks": remarks,
+    }
 
 
-def _strangers(ratings: Ratings, items: Sequence[Generated]) -> list[str]:
-    """Ratings of videos that are not there.
+def _rated(who: str, ratings: Sequence[tuple[Key, Mapping[str, float]]]) -> pd.DataFrame:
+    """Return each video's mean over raters along each dimension, and the mean of all dimensions."""
+    import pandas as pd
+
+    rows = [{**dict(zip(_KEY, key, strict=True)), **rating} for key, rating in ratings]
+    means = pd.DataFrame(rows, columns=[*_KEY, *DIMENSIONS]).groupby(_KEY).mean()
+    means["mean"] = means.mean(axis=1, skipna=False)
+    return means.add_prefix(f"{who} ").dropna(axis=1, how="all")
+
+
+def _means(table: pd.DataFrame) -> Iterator[Document]:
+    """Yield means by generator and captioner; of several generators also over all of them."""
+    generators = sorted(set(table.index.get_level_values("generator")))
+    for generator in [*generators, *([_ALL] if len(generators) > 1 else [])]:
+        is_own = table.index.get_level_values("generator") == generator
+        own = table if generator == _ALL else table[is_own]
+        for captioner, rows in own.groupby("captioner"):
+            yield {
+                "generator": generator,
+                "captioner": captioner,
+                "n_videos": len(rows),
+                "means": rows.mean().dropna().to_dict(),
+                "n_of_measure": {name: int(n) for name, n in rows.count().items() if n},
+            }
+
+
+def _correlations(means: Sequence[Document], scores: Scores) -> Iterator[Document]:
+    """Yield the correlation of every measure with every score over the captioners that have both.
+
+    Source:
+        VidCapBench, section 4.4 and figure 5 (Pearson's r over captioners).
+    """
+    for generator in dict.fromkeys(row["generator"] for row in means):
+        rows = [row for row in means if row["generator"] == generator]
+        for measure in dict.fromkeys(name for row in rows for name in row["means"]):
+            for score, values in scores.items():
+                pairs = [
+                    (row["means"][measure], values[row["captioner"]])
+                    for row in rows
+                    if measure in row["means"] and row["captioner"] in values
+                ]
+                r = correlations([pair[0] for pair in pairs], [pair[1] for pair in pairs]).pearson
+                few = f"fewer than {_FEWEST} captioners"
+                same = "all captioners have the same value"
+                yield {
+                    "generator": generator,
+                    "measure": measure,
+                    "score": score,
+                    "r": None if isnan(r) else r,
+                    "n_captioners": len(pairs),
+                    "reason": "" if not isnan(r) else few if len(pairs) < _FEWEST else same,
+                }
+
+
+def _unknown_ratings(rated: set[Key], videos: Iterable[Key]) -> Iterator[str]:
+    """Yield a note on ratings of missing videos.
 
     Raises:
-        DataError: If a captioner is not there at all, which is rather a slip of the pen.
+        DataError: If a captioner is missing, which is rather a misspelt name.
     """
-    captioners = {item.captioner for item in items}
-    unknown = sorted({key[0] for key in ratings} - captioners)
+    captioners = {captioner for captioner, *_ in videos}
+    unknown = sorted({captioner for captioner, *_ in rated} - captioners)
     if unknown:
         raise DataError(
             f"--ratings: expected captioners {', '.join(sorted(captioners))}, got {unknown[0]!r}"
         )
-    n_others = len(set(ratings) - {item.key for item in items})
-    return [f"Ratings of {n_others} videos that are not there are left out."] * bool(n_others)
+    n_others = len(rated - set(videos))
+    if n_others:
+        yield f"Ratings of missing videos, left out: {n_others}."
 
 
-def _unequal(items: Sequence[Generated]) -> list[str]:
-    """Whether captioners are compared over different videos."""
-    videos: dict[tuple[str, str], set[str]] = {}
-    for item in items:
-        videos.setdefault((item.generator, item.captioner), set()).add(item.video)
-    if len({frozenset(names) for names in videos.values()}) < 2:
-        return []
-    return ["Captioners have different videos: their means are not of the same ones."]
+def _other_videos(videos: Iterable[Key]) -> Iterator[str]:
+    of_captioners: dict[tuple[str, str], set[str]] = {}
+    for captioner, generator, video in videos:
+        of_captioners.setdefault((captioner, generator), set()).add(video)
+    if len({frozenset(names) for names in of_captioners.values()}) > 1:
+        yield "Captioners have different videos: their means are not of the same ones."
 
 
-def _without_score(
-    items: Sequence[Generated], scores: Mapping[str, Mapping[str, float]]
-) -> list[str]:
-    named = {captioner for values in scores.values() for captioner in values}
-    captioners = {item.captioner for item in items}
-    missing = sorted(captioners - named) if scores else []
-    told = [f"No score is of {', '.join(missing)}."] if missing else []
-    others = sorted(named - captioners)
-    return [*told, *([f"Scores of {', '.join(others)} have no videos."] if others else [])]
+def _other_captioners(videos: Iterable[Key], scores: Scores) -> Iterator[str]:
+    scored = {captioner for values in scores.values() for captioner in values}
+    captioners = {captioner for captioner, *_ in videos}
+    if scores and captioners - scored:
+        yield f"No score of {', '.join(sorted(captioners - scored))}."
+    if scored - captioners:
+        yield f"Scores of {', '.join(sorted(scored - captioners))} have no videos."
