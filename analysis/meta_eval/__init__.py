@@ -1,1 +1,1 @@
-"""How a metric agrees with people."""
+"""Agreement of metrics with people."""

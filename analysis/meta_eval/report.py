@@ -1,170 +1,134 @@
-"""What ``meta-eval`` reports: a row for each metric, beside what the paper prints."""
+"""Rows of a report on metrics and people: correlations with ratings, next to the paper's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from math import isnan
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isnan, nan
+from pathlib import Path
+from typing import Any, Final
 
+from lmms_eval_captions.analysis.meta_eval.score_file import align, read_scores
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.classic_metrics import CLASSIC, classic_scores
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.metrics.correlation import annotator_tau
+from lmms_eval_captions.metrics.correlation import Variant, annotator_tau
 
 SEED: Final = 0
 """Seed of the intervals' draws, the same for every row."""
-PAPER: Final = {
-    "BLEU-1": "40.7 / 41.2", "BLEU-4": "34.0 / 34.4", "ROUGE-L": "39.8 / 40.2",
-    "METEOR": "45.4 / 45.9", "CIDEr": "37.3 / 37.7",
-    "G-VEval ref_only avg": "60.4 / 61.1", "G-VEval ref_free avg": "59.6 / 60.3",
-    "G-VEval combined avg": "62.9 / 63.7",
-    "G-VEval ref_only accuracy": "60.4", "G-VEval ref_only completeness": "54.2",
-    "G-VEval ref_only conciseness": "55.2", "G-VEval ref_only relevance": "52.5",
-    "G-VEval ref_free accuracy": "55.3", "G-VEval ref_free completeness": "49.7",
-    "G-VEval ref_free conciseness": "62.2", "G-VEval ref_free relevance": "53.4",
-    "G-VEval combined accuracy": "61.4", "G-VEval combined completeness": "57.6",
-    "G-VEval combined conciseness": "58.5", "G-VEval combined relevance": "53.0",
-}  # fmt: skip
-"""What the paper prints, tau-b / tau-c x 100. Source: G-VEval, Tables 4 and 5 (tau-b alone)."""
+
+Values = Sequence[float | None]
+"""A metric's value of each candidate."""
+Column = tuple[str, Values, str]
+"""A metric, its values, and a note on them."""
+Document = dict[str, Any]
+"""Findings of JSON's types."""
+Taus = Callable[[Sequence[float], Sequence[int], Variant], tuple[float, float, float]]
+"""From scores of some candidates, their indices and a variant to tau and its interval's ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How one metric agrees with the annotators, correlations in percent."""
+def own_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) -> Iterator[Column]:
+    """Yield the columns of the user's score files.
 
-    metric: str
-    rating: str
-    """Which of the annotators' ratings it is compared with."""
-    n_items: int
-    """Candidates that the metric has a value for."""
-    tau_b: float
-    interval_b: tuple[float, float]
-    tau_c: float
-    interval_c: tuple[float, float]
-    paper: str = ""
-    note: str = ""
-    """Why there is no correlation, or what must be known about it."""
+    Args:
+        paths: See :func:`read_scores`.
+        names: Names that each candidate may have.
+
+    Raises:
+        DataError: If a file cannot be read, or scores none of the candidates.
+    """
+    for path in paths:
+        for metric, scores in read_scores(path).items():
+            values, n_others = align(scores, names)
+            n_missing = values.count(None)
+            if n_missing == len(values):
+                examples = " or ".join(map(repr, dict.fromkeys(names[0])))
+                hint = " (--items writes all)" if len(names[0]) == 1 else ""
+                raise DataError(
+                    f"{path}: expected scores of the rated captions, such as {examples}{hint}; "
+                    f"column {metric!r} has {', '.join(list(scores)[:3])}"
+                )
+            notes = [f"candidates without a value: {n_missing:,}"] if n_missing else []
+            notes += [f"values of no candidate: {n_others:,}"] if n_others else []
+            yield metric, values, "; ".join(notes)
 
 
-@dataclass(frozen=True, slots=True)
-class Ceiling:
-    """How well the annotators agree among themselves, correlations in percent."""
+def classic_columns(items: Sequence[Any], notes: list[str]) -> Iterator[Column]:
+    """Yield BLEU, ROUGE-L, METEOR and CIDEr of items with ``candidate`` and ``references``.
 
-    rating: str
-    tau_b: float
-    tau_c: float
-
-    @classmethod
-    def of(
-        cls, rating: str, ratings: Sequence[Sequence[float]], *, are_known: bool = True
-    ) -> Ceiling:
-        """That of some ratings, see :func:`annotator_tau`."""
-        tau_b, tau_c = (
-            100 * annotator_tau(ratings, variant=v, are_known=are_known) for v in ("b", "c")
+    If they cannot be computed they are empty, and a note says why.
+    """
+    try:
+        scores: Mapping[str, Values] = classic_scores(
+            [item.candidate for item in items], [item.references for item in items]
         )
-        return cls(rating, tau_b, tau_c)
-
-    def shown(self) -> str:
-        """Both correlations; nothing where there is one annotator."""
-        return "" if isnan(self.tau_b) else f"{self.tau_b:.1f} / {self.tau_c:.1f}"
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """All rows, and what they were computed with."""
-
-    title: str
-    """What was rated, in a few words."""
-    counting: str
-    """What Kendall's tau is of."""
-    n_ratings: int
-    n_resamples: int
-    rows: tuple[Agreement, ...]
-    ceilings: tuple[Ceiling, ...]
-    """For each rating that a row is about."""
-    notes: tuple[str, ...]
-    """Signatures, and what could not be computed."""
-
-    def to_json(self) -> dict[str, object]:
-        """Everything, for a file."""
-        return asdict(self)
+    except DataError as error:
+        notes.append(str(error))
+        yield from ((metric, [None] * len(items), "see below") for metric in CLASSIC)
+    else:
+        yield from ((metric, scores[metric], "") for metric in CLASSIC)
 
 
-def table(report: Report) -> str:
-    """The report as text: a line for each row, then the notes."""
-    head = ("metric", "rating", "n", "tau-b", "95%", "tau-c", "95%", "annotators b / c",
-            "paper b / c", "")  # fmt: skip
-    among = {ceiling.rating: ceiling.shown() for ceiling in report.ceilings}
-    lines = [head] + [
-        (
-            row.metric,
-            row.rating,
-            str(row.n_items),
-            f"{row.tau_b:.1f}",
-            "[{:.1f}, {:.1f}]".format(*row.interval_b),
-            f"{row.tau_c:.1f}",
-            "[{:.1f}, {:.1f}]".format(*row.interval_c),
-            among.get(row.rating, ""),
-            row.paper,
-            row.note,
-        )
-        for row in report.rows
-    ]
-    text = [
-        f"{report.title}, {report.n_ratings:,} ratings. Kendall's tau x 100 with "
-        f"{report.counting};",
-        f"95% intervals from {report.n_resamples:,} draws of the candidates (seed {SEED}); "
-        "annotators: how well one of them agrees with another.",
-        "",
-    ]
-    return "\n".join([*text, *text_table(lines), "", *report.notes]).rstrip()
+def agreement(column: Column, rating: str, taus: Taus, *, paper: str) -> Document:
+    """Return how one metric agrees with the annotators, in percent.
+
+    Args:
+        column: The metric.
+        rating: Rating that it is compared with.
+        taus: Correlates some of the candidates.
+        paper: What the paper prints.
+    """
+    metric, values, note = column
+    scores = [value for value in values if value is not None]
+    scored = [index for index, value in enumerate(values) if value is not None]
+    variants: tuple[Variant, Variant] = ("b", "c")
+    of_b, of_c = (
+        [100 * value for value in taus(scores, scored, variant)] if scored else [nan] * 3
+        for variant in variants
+    )
+    if not note and isnan(of_b[0]):
+        note = "all values are equal" if scored else "no value"
+    return {
+        "metric": metric,
+        "rating": rating,
+        "n_items": len(scored),
+        "tau_b": of_b[0],
+        "interval_b": of_b[1:],
+        "tau_c": of_c[0],
+        "interval_c": of_c[1:],
+        "paper": paper,
+        "note": note,
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """How often one metric prefers the right caption of a pair, in percent."""
-
-    metric: str
-    n_pairs: int
-    """Pairs that the metric has both values of."""
-    accuracy: float
-    interval: tuple[float, float]
-    n_ties: int
-    """Pairs with two equal values, which count as wrong."""
-    paper: str = ""
-    note: str = ""
+def ceiling(rating: str, ratings: Sequence[Sequence[float]], *, are_known: bool = True) -> Document:
+    """Return how well annotators agree with each other, in percent; see :func:`annotator_tau`."""
+    return {
+        "rating": rating,
+        "tau_b": 100 * annotator_tau(ratings, variant="b", are_known=are_known),
+        "tau_c": 100 * annotator_tau(ratings, variant="c", are_known=are_known),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class PairReport:
-    """All rows of pairs, and what they were computed with."""
-
-    n_pairs: int
-    n_references: int
-    rows: tuple[Accuracy, ...]
-    notes: tuple[str, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """Everything, for a file."""
-        return asdict(self)
-
-
-def pair_table(report: PairReport) -> str:
-    """The report as text: a line for each metric, then the notes."""
-    lines = [("metric", "pairs", "accuracy", "95%", "ties", "paper", "")] + [
-        (
-            row.metric,
-            f"{row.n_pairs:,}",
-            f"{row.accuracy:.1f}",
-            "[{:.1f}, {:.1f}]".format(*row.interval),
-            f"{row.n_ties:,}",
-            row.paper,
-            row.note,
-        )
-        for row in report.rows
-    ]
-    text = [
-        f"FOIL: {report.n_pairs:,} pairs, {report.n_references} reference(s). Share in % in which "
-        "the right caption has the higher value; a tie is wrong.",
-        "",
-    ]
-    return "\n".join([*text, *text_table(lines), "", *report.notes]).rstrip()
+def text_of(report: Document) -> str:
+    """Format a report: a line for each row, then the notes."""
+    among = {
+        of["rating"]: "" if isnan(of["tau_b"]) else f"{of['tau_b']:.1f} / {of['tau_c']:.1f}"
+        for of in report["ceilings"]
+    }
+    rows = [
+        ("metric", "rating", "n", "tau-b", "95%", "tau-c", "95%", "annotators b / c",
+         "paper b / c", "")
+    ] + [
+        (row["metric"], row["rating"], str(row["n_items"]),
+         f"{row['tau_b']:.1f}", "[{:.1f}, {:.1f}]".format(*row["interval_b"]),
+         f"{row['tau_c']:.1f}", "[{:.1f}, {:.1f}]".format(*row["interval_c"]),
+         among.get(row["rating"], ""), row["paper"], row["note"])
+        for row in report["rows"]
+    ]  # fmt: skip
+    head = (
+        f"{report['title']}, {report['n_ratings']:,} ratings. Kendall's tau x 100 with "
+        f"{report['counting']};",
+        f"95% intervals from {report['n_resamples']:,} draws of the candidates (seed {SEED}); "
+        "annotators: agreement of one with another.",
+    )
+    return "\n".join([*head, "", *text_table(rows), "", *report["notes"]]).rstrip()

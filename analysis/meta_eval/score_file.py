@@ -1,4 +1,4 @@
-"""A user's own metric from a file: one or more scores for every item."""
+"""The user's metrics from a file: one or more scores per item."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ID_KEYS: Final = ("video_id", "id", "vname", "video")
 _VALUE: Final = "score"
 
 Columns = dict[str, dict[str, float]]
-"""Column to item to score."""
+"""Score by column and item."""
 
 
 def read_scores(path: Path) -> Columns:
-    """Every column of numbers in a score file.
+    """Read every column of numbers in a score file.
 
     Args:
         path: ``.json`` (an object from item to number or to an object of columns, or a list of
@@ -28,12 +28,12 @@ def read_scores(path: Path) -> Columns:
             ``vname`` or ``video``.
 
     Returns:
-        Scores as the file has them; what is empty, ``null`` or not finite is left out, and so is
-        a column without any number.
+        Scores as they are in the file, without values that are empty, ``null`` or not finite, and
+        without columns that have no number.
 
     Raises:
         DataError: If the file cannot be read, a row names no item, an item occurs twice, or there
-            is no number at all.
+            is no number.
     """
     columns: Columns = {}
     seen: set[str] = set()
@@ -59,14 +59,14 @@ def read_scores(path: Path) -> Columns:
 def align(
     scores: Mapping[str, float], names: Iterable[Sequence[str]]
 ) -> tuple[list[float | None], int]:
-    """A column's scores in the order of the items, ``None`` where it has none.
+    """Return a column's scores in the order of the items, ``None`` for items without one.
 
     Args:
         scores: Item to score.
-        names: What each item may be called.
+        names: Names that each item may have.
 
     Returns:
-        The scores, and how many of the column's belong to no item.
+        The scores, and the number of the column's scores that belong to no item.
     """
     ordered: list[float | None] = []
     used: set[str] = set()
@@ -113,7 +113,7 @@ def _csv_rows(path: Path) -> list[Mapping[str, object]]:
 
 
 def _name(value: object) -> str | None:
-    """An item's name; whole numbers, which tables make of digits, are names, too."""
+    """Return an item's name, which may be a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None

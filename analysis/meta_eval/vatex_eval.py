@@ -1,6 +1,6 @@
 """VATEX-EVAL: three people's ratings of captions of videos, G-VEval's Table 3.
 
-The shape is that of EMScore's released files, arrays of numpy that were pickled:
+Files: those that EMScore released, pickled arrays of numpy:
 ``candidates_list.pkl`` (n captions), ``gts_list.pkl`` (n x 10 references), ``human_scores.pkl``
 (3 x n ratings, in any shape that ``reshape(3, -1)`` takes) and ``video_ids.pkl`` (n names).
 """
@@ -14,25 +14,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from lmms_eval_captions.analysis.meta_eval.rated_captions import (
-    RatedCaption,
-    RatedSet,
-)
+from lmms_eval_captions.analysis.meta_eval.rated_sets import RatedCaption, RatedSet
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import read_whole
 
-CANDIDATES: Final = "candidates_list.pkl"
-REFERENCES: Final = "gts_list.pkl"
-RATINGS: Final = "human_scores.pkl"
-VIDEOS: Final = "video_ids.pkl"
-N_ANNOTATORS: Final = 3
+_CANDIDATES: Final = "candidates_list.pkl"
+_REFERENCES: Final = "gts_list.pkl"
+_RATINGS: Final = "human_scores.pkl"
+_VIDEOS: Final = "video_ids.pkl"
+_N_ANNOTATORS: Final = 3
 MOST_REFERENCES: Final = 9
-"""References of a caption that the table has at most."""
+"""Most references of a caption in the table."""
 _PAPER: Final = {
     1: {"BLEU-1": "12.2", "BLEU-4": "12.6", "ROUGE-L": "12.5", "METEOR": "16.4", "CIDEr": "17.3"},
     9: {"BLEU-1": "28.9", "BLEU-4": "22.4", "ROUGE-L": "23.8", "METEOR": "27.6", "CIDEr": "27.8"},
 }
-"""Source: G-VEval, Table 3, which has one number for each metric."""
+"""Source: G-VEval, Table 3, which has one number per metric."""
 _ARRAY: Final = np.empty(0).__reduce__()[0]
 _SCALAR: Final = np.float64(0).__reduce__()[0]
 _MULTIARRAY: Final = ("numpy.core.multiarray", "numpy._core.multiarray")
@@ -42,14 +39,14 @@ _MAKERS: Final = {
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
 }
-"""What a pickled array is made with."""
+"""Callables that a pickled array is made with."""
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Makes arrays, lists, texts and numbers, and runs nothing that a file names."""
+    """Unpickler of arrays, lists, texts and numbers, which calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as pickle has it
-        """What an array needs.
+        """Return a callable that an array needs.
 
         Raises:
             UnpicklingError: For anything else.
@@ -60,34 +57,34 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def read_vatex_eval(folder: Path, n_references: int = MOST_REFERENCES) -> RatedSet:
-    """The rated captions.
+    """Read the rated captions.
 
     Args:
         folder: Holds the four files.
-        n_references: How many of a caption's references are taken, the first ones, in [1, 9].
+        n_references: Number of a caption's references to use, the first ones, in [1, 9].
 
     Raises:
-        DataError: If a file is not there or not of the published shape.
+        DataError: If a file is missing or not as published.
     """
-    candidates, videos = (_texts(folder / name) for name in (CANDIDATES, VIDEOS))
-    references, ratings = _array(folder / REFERENCES), _array(folder / RATINGS)
+    candidates, videos = (_texts(folder / name) for name in (_CANDIDATES, _VIDEOS))
+    references, ratings = _array(folder / _REFERENCES), _array(folder / _RATINGS)
     n = len(candidates)
     if not n or len(videos) != n:
         raise DataError(
-            f"{folder}: expected as many names in {VIDEOS} as captions in {CANDIDATES}, got "
+            f"{folder}: expected as many names in {_VIDEOS} as captions in {_CANDIDATES}, got "
             f"{len(videos)} and {n}"
         )
     if len(references) != n or not all(len(row) >= n_references for row in references):
         raise DataError(
-            f"{folder / REFERENCES}: expected {n} rows of at least {n_references} references, got "
+            f"{folder / _REFERENCES}: expected {n} rows of at least {n_references} references, got "
             f"shape {references.shape}"
         )
-    if ratings.size != N_ANNOTATORS * n or ratings.dtype.kind not in "iuf":
+    if ratings.size != _N_ANNOTATORS * n or ratings.dtype.kind not in "iuf":
         raise DataError(
-            f"{folder / RATINGS}: expected {N_ANNOTATORS} x {n} numbers, got shape {ratings.shape} "
-            f"of {ratings.dtype}"
+            f"{folder / _RATINGS}: expected {_N_ANNOTATORS} x {n} numbers, got shape "
+            f"{ratings.shape} of {ratings.dtype}"
         )
-    by_caption = ratings.reshape(N_ANNOTATORS, -1).T.astype(np.float64).tolist()
+    by_caption = ratings.reshape(_N_ANNOTATORS, -1).T.astype(np.float64).tolist()
     items = [
         RatedCaption(video, candidate, tuple(map(str, row[:n_references])), tuple(rated))
         for video, candidate, row, rated in zip(
@@ -119,8 +116,8 @@ def _array(path: Path) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except FileNotFoundError as error:
         raise DataError(
-            f"no file {path}; --data names the folder of VATEX-EVAL's {CANDIDATES}, {REFERENCES}, "
-            f"{RATINGS} and {VIDEOS}"
+            f"no file {path}; --data names the folder of VATEX-EVAL's {_CANDIDATES}, "
+            f"{_REFERENCES}, {_RATINGS} and {_VIDEOS}"
         ) from error
     except (OSError, ValueError, TypeError, EOFError, AttributeError, IndexError, KeyError,
             pickle.UnpicklingError) as error:  # fmt: skip

@@ -47,7 +47,7 @@ def _means(found: dict[str, Any], names: list[str]) -> pd.DataFrame:
     ]
     steady = pd.DataFrame(found["originals"].values()).mean()
     n_originals = str(len(found["originals"]))
-    rows.append(["originals", n_originals, *(number(steady.get(name), 3) for name in names)])
+    rows.append(["(originals)", n_originals, *(number(steady.get(name), 3) for name in names)])
     return table(["captioner", "videos", *names], rows)
 
 

@@ -6,12 +6,12 @@ import json
 import shutil
 from math import isnan
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import ServerFactory
-from lmms_eval_captions.analysis.meta_eval.meta_eval import meta_eval_msvd
-from lmms_eval_captions.analysis.meta_eval.report import Agreement
+from lmms_eval_captions.analysis.meta_eval.msvd import meta_eval_msvd
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
@@ -58,8 +58,8 @@ def test_without_java_the_classic_rows_say_what_to_install(bench: pytest.MonkeyP
     """The rest of the report is there all the same."""
     bench.setenv("PATH", "/nowhere")
     report = meta_eval_msvd(n_resamples=5)
-    assert all(isnan(row.tau_b) and row.note for row in report.rows)
-    assert any("default-jre" in note for note in report.notes)
+    assert all(isnan(row["tau_b"]) and row["note"] for row in report["rows"])
+    assert any("default-jre" in note for note in report["notes"])
 
 
 def _human() -> dict[str, float]:
@@ -67,8 +67,8 @@ def _human() -> dict[str, float]:
     return {item.video_id: item.ratings[0][4] for item in read_items(read_settings())}
 
 
-def _rows(bench: pytest.MonkeyPatch, path: Path) -> list[Agreement]:
-    return list(meta_eval_msvd(classic=False, score_files=[path], n_resamples=20).rows)
+def _rows(bench: pytest.MonkeyPatch, path: Path) -> list[dict[str, Any]]:
+    return list(meta_eval_msvd(classic=False, score_files=[path], n_resamples=20)["rows"])
 
 
 def test_a_users_metric_is_correlated(bench: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_a_users_metric_is_correlated(bench: pytest.MonkeyPatch, tmp_path: Path)
     rows = [_rows(bench, path) for path in (plain, nested, lines, table)]
     assert all(row == rows[0] for row in rows)
     (row,) = rows[0]
-    assert (row.metric, row.rating, row.n_items, row.note) == ("score", "avg", 197, "")
-    assert 50 < row.tau_b < 100
+    assert (row["metric"], row["rating"], row["n_items"], row["note"]) == ("score", "avg", 197, "")
+    assert 50 < row["tau_b"] < 100
 
 
 def test_missing_and_unknown_values_are_said(bench: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -103,8 +103,8 @@ def test_missing_and_unknown_values_are_said(bench: pytest.MonkeyPatch, tmp_path
     path = tmp_path / "scores.json"
     path.write_text(json.dumps(scores))
     (row,) = _rows(bench, path)
-    assert row.n_items == 196
-    assert row.note == "1 candidates have no value; 1 values are of no candidate"
+    assert row["n_items"] == 196
+    assert row["note"] == "candidates without a value: 1; values of no candidate: 1"
 
 
 @pytest.mark.parametrize(
@@ -139,11 +139,11 @@ def test_a_judge_is_correlated_along_each_dimension(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     report = meta_eval_msvd(classic=False, settings=["ref_only", "ref_free"], n_resamples=20)
     assert server.counts.n_answered == 197
-    read, seen = report.rows[:5], report.rows[5:]
-    assert [row.rating for row in read] == [
+    read, seen = report["rows"][:5], report["rows"][5:]
+    assert [row["rating"] for row in read] == [
         "accuracy", "completeness", "conciseness", "relevance", "avg",
     ]  # fmt: skip
-    assert all(row.n_items == 197 and not isnan(row.tau_b) for row in read)
-    assert all(isnan(row.tau_b) and "unscored" in row.note for row in seen)
-    assert "scoring:logprobs|unscored:0/197" in report.notes[0]
-    assert "unscored:197/197" in report.notes[1]
+    assert all(row["n_items"] == 197 and not isnan(row["tau_b"]) for row in read)
+    assert all(isnan(row["tau_b"]) and "unscored" in row["note"] for row in seen)
+    assert "scoring:logprobs|unscored:0/197" in report["notes"][0]
+    assert "unscored:197/197" in report["notes"][1]

@@ -1,0 +1,162 @@
+"""Metrics compared with the ratings of MSVD-Eval's published candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import isnan
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from lmms_eval_captions.analysis.meta_eval.report import (
+    SEED,
+    Column,
+    Document,
+    Values,
+    agreement,
+    ceiling,
+    classic_columns,
+    own_columns,
+)
+from lmms_eval_captions.judges.endpoint.request import LEXICAL
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, with_frames
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import RATED, Item, collapsed, read_items
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.scoring import is_nan, signature_of
+from lmms_eval_captions.lmms_eval_tasks.submission import submit
+from lmms_eval_captions.metrics.correlation import Variant, kendall_interval, kendall_tau
+from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
+
+_PAPER: Final = {
+    "BLEU-1": "40.7 / 41.2", "BLEU-4": "34.0 / 34.4", "ROUGE-L": "39.8 / 40.2",
+    "METEOR": "45.4 / 45.9", "CIDEr": "37.3 / 37.7",
+    "G-VEval ref_only avg": "60.4 / 61.1", "G-VEval ref_free avg": "59.6 / 60.3",
+    "G-VEval combined avg": "62.9 / 63.7",
+    "G-VEval ref_only accuracy": "60.4", "G-VEval ref_only completeness": "54.2",
+    "G-VEval ref_only conciseness": "55.2", "G-VEval ref_only relevance": "52.5",
+    "G-VEval ref_free accuracy": "55.3", "G-VEval ref_free completeness": "49.7",
+    "G-VEval ref_free conciseness": "62.2", "G-VEval ref_free relevance": "53.4",
+    "G-VEval combined accuracy": "61.4", "G-VEval combined completeness": "57.6",
+    "G-VEval combined conciseness": "58.5", "G-VEval combined relevance": "53.0",
+}  # fmt: skip
+"""tau-b / tau-c x 100. Source: G-VEval, Tables 4 and 5 (tau-b alone)."""
+_SMOKE_TEST: Final = JudgeConfig(LEXICAL).label
+
+
+def meta_eval_msvd(
+    *,
+    classic: bool = True,
+    settings: Sequence[Setting] = (),
+    score_files: Sequence[Path] = (),
+    sampling: Sampling = "first_middle_last",
+    n_resamples: int = 1000,
+) -> Document:
+    """Correlate metrics with the ratings of MSVD-Eval's published candidates.
+
+    Args:
+        classic: Whether to compute BLEU, ROUGE-L, METEOR and CIDEr (needs Java, half a minute).
+        settings: Settings of G-VEval to ask the judge for.
+        score_files: The user's scores. A column named like a dimension is compared with the
+            ratings of that dimension, all others with the annotators' averages.
+        sampling: Frames that G-VEval's judge sees.
+        n_resamples: Draws of the intervals.
+
+    Raises:
+        DataError: If the ratings or a score file cannot be used.
+    """
+    items = read_items(data_settings())
+    if not all(item.ratings and item.candidate for item in items):
+        raise DataError("MSVD-Eval.json: expected a candidate and ratings for every video")
+    names = [(item.video_id, item.vname, Path(item.vname).stem) for item in items]
+    notes: list[str] = []
+    columns = [
+        (metric if metric in ACCR else "avg", (metric, values, note))
+        for metric, values, note in own_columns(score_files, names)
+    ]
+    if classic:
+        columns += [("avg", column) for column in classic_columns(items, notes)]
+    waiting = [(setting, _submit(items, setting, sampling)) for setting in settings]
+    for setting, wait in waiting:
+        records = wait()
+        notes.append(signature_of(records))
+        columns += [(dimension, _judged(setting, dimension, records)) for dimension in RATED]
+    rows = [_row(column, rating, items, n_resamples=n_resamples) for rating, column in columns]
+    return {
+        "title": f"MSVD-Eval: {len(items)} candidates",
+        "counting": "every rating, not their mean",
+        "n_ratings": sum(len(item.ratings) for item in items),
+        "n_resamples": n_resamples,
+        "rows": rows,
+        "ceilings": [
+            ceiling(rating, _ratings(items, rating))
+            for rating in dict.fromkeys(rating for rating, _ in columns)
+        ],
+        "notes": list(dict.fromkeys(notes)),
+    }
+
+
+def _ratings(items: Sequence[Item], rating: str) -> list[list[float]]:
+    column = RATED.index(rating)
+    return [[ratings[column] for ratings in item.ratings] for item in items]
+
+
+def _row(column: Column, rating: str, items: Sequence[Item], *, n_resamples: int) -> Document:
+    of_items = _ratings(items, rating)
+
+    def taus(
+        scores: Sequence[float], scored: Sequence[int], variant: Variant
+    ) -> tuple[float, float, float]:
+        ratings, rng = [of_items[index] for index in scored], np.random.default_rng(SEED)
+        ends = kendall_interval(scores, ratings, variant=variant, rng=rng, n_resamples=n_resamples)
+        return kendall_tau(scores, ratings, variant=variant), *ends
+
+    return agreement(column, rating, taus, paper=_PAPER.get(column[0], ""))
+
+
+def _submit(
+    items: Sequence[Item], setting: Setting, sampling: Sampling
+) -> Callable[[], list[CaptionRecord]]:
+    """Ask the judge about every candidate; the returned function waits for the records."""
+    benchmark = with_frames(sampling)
+    # Candidates are published: no captioner is asked for them.
+    task = replace(
+        benchmark.tasks[f"msvd_eval_{setting}"],
+        name=f"msvd_meta_eval_{setting}",
+        caption_prompt="",
+    )
+    waits = [
+        # Parity: the released code's loader collapses blanks of published candidates and
+        # references; captions of a captioner under test go unchanged.
+        submit(
+            benchmark,
+            {
+                "video_id": item.video_id,
+                "vname": item.vname,
+                "setting": setting,
+                "references": [collapsed(reference) for reference in item.references],
+            },
+            collapsed(item.candidate),
+            task=task,
+        )
+        for item in items
+    ]
+    return lambda: [wait().record for wait in waits]
+
+
+def _judged(setting: Setting, dimension: str, records: Sequence[CaptionRecord]) -> Column:
+    """Return the expected score of every candidate, mean over judge runs."""
+    metric = MSVD_EVAL.metrics[dimension]
+    name = f"G-VEval {setting} {dimension}"
+    if is_nan("correlation", records):
+        return name, [None] * len(records), "too many candidates are unscored, see the log"
+    scores = [caption_score(metric, record, record.values[dimension]) for record in records]
+    values: Values = [None if isnan(score) else score for score in scores]
+    is_smoke_test = any(record.judge == _SMOKE_TEST for record in records)
+    return name, values, "smoke test, not a score" if is_smoke_test else ""

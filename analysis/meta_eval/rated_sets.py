@@ -1,0 +1,134 @@
+"""Metrics compared with published sets of rated captions other than MSVD-Eval."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+
+from lmms_eval_captions.analysis.meta_eval.report import (
+    SEED,
+    Column,
+    Document,
+    agreement,
+    ceiling,
+    classic_columns,
+    own_columns,
+)
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files import parse_json, read_whole
+from lmms_eval_captions.metrics.correlation import Variant, clustered_tau
+
+
+@dataclass(frozen=True, slots=True)
+class RatedCaption:
+    """One candidate caption with its references and ratings."""
+
+    source: str
+    """Its image or video."""
+    candidate: str
+    references: tuple[str, ...]
+    ratings: tuple[float, ...] = ()
+    """One per annotator; ``nan`` if one gave none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatedSet:
+    """A published set of rated captions, and how its table correlates metrics with them."""
+
+    title: str
+    items: Sequence[RatedCaption]
+    """In the order of the file; their indices are their names."""
+    counting: str
+    """What Kendall's tau is of, for the head of the report."""
+    by_annotator: bool = False
+    """Whether tau is the mean over annotators, not one with all ratings together."""
+    knows_annotators: bool = False
+    """Whether the n-th rating of all items is the same person's."""
+    decimals: int | None = None
+    """Decimal places that metrics are rounded to first; ``None`` for no rounding."""
+    paper: Mapping[str, str] = field(default_factory=dict)
+    """What the paper prints by metric, tau-b / tau-c x 100."""
+
+
+def meta_eval_ratings(
+    rated: RatedSet, *, classic: bool, score_files: Sequence[Path], n_resamples: int
+) -> Document:
+    """Correlate metrics with the ratings of a published set.
+
+    Args:
+        rated: The set.
+        classic: Whether to compute BLEU, ROUGE-L, METEOR and CIDEr (needs Java).
+        score_files: The user's scores, by the captions' indices in the set, from 0.
+        n_resamples: Draws of the intervals.
+
+    Raises:
+        DataError: If a score file cannot be used.
+    """
+    notes: list[str] = []
+    columns = list(own_columns(score_files, [[name] for name in names_of(rated)]))
+    if classic:
+        columns += classic_columns(rated.items, notes)
+    ratings = [item.ratings for item in rated.items]
+    return {
+        "title": f"{rated.title}: {len(rated.items):,} candidates",
+        "counting": rated.counting,
+        "n_ratings": sum(not isnan(rating) for row in ratings for rating in row),
+        "n_resamples": n_resamples,
+        "rows": [_row(rated, column, n_resamples=n_resamples) for column in columns],
+        "ceilings": [ceiling("human", ratings, are_known=rated.knows_annotators)],
+        "notes": notes,
+    }
+
+
+def _row(rated: RatedSet, column: Column, *, n_resamples: int) -> Document:
+    digits = rated.decimals
+
+    def taus(
+        scores: Sequence[float], scored: Sequence[int], variant: Variant
+    ) -> tuple[float, float, float]:
+        return clustered_tau(
+            scores if digits is None else [round(score, digits) for score in scores],
+            [rated.items[index].ratings for index in scored],
+            [rated.items[index].source for index in scored],
+            variant=variant,
+            by_annotator=rated.by_annotator,
+            rng=np.random.default_rng(SEED),
+            n_resamples=n_resamples,
+        )
+
+    return agreement(column, "human", taus, paper=rated.paper.get(column[0], ""))
+
+
+def names_of(rated: RatedSet) -> list[str]:
+    """Return the names of the captions: their indices."""
+    return list(map(str, range(len(rated.items))))
+
+
+def items_text(items: Sequence[RatedCaption], names: Iterable[str]) -> str:
+    """Return the captions that a metric of the user's is to score, a line of JSON each."""
+    rows = (
+        {"id": name, "source": of.source, "candidate": of.candidate, "references": of.references}
+        for name, of in zip(names, items, strict=True)
+    )
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+
+def read_json_file(path: Path) -> object:
+    """Read a published JSON file.
+
+    Raises:
+        DataError: If it is missing or not JSON.
+    """
+    try:
+        return parse_json(read_whole(path))
+    except FileNotFoundError as error:
+        raise DataError(
+            f"no file {path}; --data names its folder, as its authors publish it"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}; download it again") from error
