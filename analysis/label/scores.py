@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum, nan
+from itertools import chain
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,27 +43,21 @@ def score(name: str, domains: Sequence[Domain]) -> Document:
     verdicts = domains[0].captioner.verdicts(name, sampled=False)
     metrics, pairs = verdicts.benchmark.metrics, domains[0].pairs
     contributions = {m: [_contributions(domain, m) for domain in domains] for m in metrics}
-    found: Document = {"scores": {m: _compare(verdicts, m, of) for m, of in contributions.items()}}
-    if len(domains) > 1:
-        return found
-    labelled = pairs.loc[domains[0].labels["pair"]]
-    groups = [
-        (section, group)
-        for section, names in verdicts.benchmark.sections.items()
-        for group in names
-        if section in pairs
-        if (labelled[section] == group).any() and (pairs[section] != group).any()
-    ]
-    found["groups"] = [
-        {
-            "section": section,
-            "group": group,
-            "scores": {
-                m: _compare(verdicts, m, of, (section, group)) for m, of in contributions.items()
-            },
-        }
-        for section, group in groups
-    ]
+    lengths = {metric: _length_factors(verdicts, metric) for metric in metrics}
+
+    def compare(group: Group | None) -> Document:
+        return {m: _compare(verdicts, m, contributions[m], lengths[m], group) for m in metrics}
+
+    found: Document = {"scores": compare(None)}
+    if len(domains) == 1:
+        labelled = pairs.loc[domains[0].labels["pair"]]
+        found["groups"] = [
+            {"section": section, "group": group, "scores": compare((section, group))}
+            for section, names in verdicts.benchmark.sections.items()
+            for group in names
+            if section in pairs
+            if (labelled[section] == group).any() and (pairs[section] != group).any()
+        ]
     return found
 
 
@@ -128,7 +123,8 @@ def _compare(
     verdicts: Verdicts,
     metric: str,
     contributions: Sequence[pd.DataFrame],
-    group: Group | None = None,
+    lengths: Sequence[float] | None,
+    group: Group | None,
 ) -> Document:
     """Compare a metric of a task, or of the tasks of a group, by people and by the judge.
 
@@ -152,7 +148,6 @@ def _compare(
         **dict.fromkeys(("judge", "people"), nan),
         "note": "",
     }
-    lengths = _length_factors(verdicts, metric)
     if not all(n_labels):
         note = "no label" if len(n_labels) == 1 else "not given: a task has no label"
         return {**found, "note": note}
@@ -222,17 +217,17 @@ def _weights(metric: Metric, rows: pd.DataFrame) -> Floats:
     1 if a metric pools the questions of all videos; one over the number of a video's questions if
     it is a mean over videos of their own means.
     """
-
-    def weight(of_video: pd.DataFrame) -> float:
-        assert metric.ratios is not None  # noqa: S101 - see _length_factors
-        values = [value for of_pair in of_video["values"] for value in of_pair]
-        together = metric.ratios([values], [of_video["source"].iloc[0]])[0][0][1]
-        alone = fsum(of_video["denominator"])
-        return together / alone if alone else 1.0
-
+    assert metric.ratios is not None  # noqa: S101 - see _length_factors
     videos = rows.groupby(["task", "video"])
-    weights: Floats = np.array([weight(of_video) for _, of_video in videos])[videos.ngroup()]
-    return weights
+    values = videos["values"].agg(chain.from_iterable)
+    together = [
+        metric.ratios([list(of_video)], [source])[0][0][1]
+        for of_video, source in zip(values, videos["source"].first(), strict=True)
+    ]
+    alone = videos["denominator"].sum().to_numpy(float)
+    weights = np.divide(together, alone, out=np.ones(len(alone)), where=alone > 0)
+    of_pairs: Floats = weights[videos.ngroup()]
+    return of_pairs
 
 
 def _same_pairs(terms: Sequence[Pairs], scale: float) -> tuple[float, float, Difference]:
