@@ -143,8 +143,7 @@ def _check_source(arguments: argparse.Namespace) -> None:
 def _graded(arguments: argparse.Namespace) -> tuple[str, Page, str]:
     """Return the title of a page of results, the page, and the next command."""
     from lmms_eval_captions.analysis.captioners import captioners_of
-    from lmms_eval_captions.analysis.label.side_by_side import side_by_side_page
-    from lmms_eval_captions.analysis.label.verdict_page import verdict_page
+    from lmms_eval_captions.analysis.label.results_pages import side_by_side_page, verdict_page
     from lmms_eval_captions.judges.settings import read_data_settings
 
     captioners = captioners_of(arguments.folders)

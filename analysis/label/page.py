@@ -7,16 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lmms_eval_captions.analysis.web_page.embedding import json_in_html, source_hash
-from lmms_eval_captions.analysis.web_page.frames import NO_VIDEOS, frames_of
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
-from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.analysis.web_page.documents import Documents
-    from lmms_eval_captions.judges.settings import DataSettings
 
 _HERE: Final = Path(__file__).parent
 _MEGABYTE: Final = 1_000_000
@@ -79,48 +73,10 @@ def render(title: str, data: Mapping[str, object]) -> str:
 def item_of(task: str, video: str, row: Mapping[str, object], **fields: object) -> Item:
     """Return a question; fields that are not given are empty."""
     empty: Item = {
-        "grading": task, "question": "", "answer": "", "captions": [], "references": [],
-        "choices": None, "judge": [],
+        "frames": f"{row['benchmark']} {video}", "grading": task, "question": "", "answer": "",
+        "captions": [], "references": [], "choices": None, "judge": [],
     }  # fmt: skip
     return {"task": task, "video_id": video, "row": dict(row), **empty, **fields}
-
-
-def page_of_results(
-    kind: str,
-    items: Sequence[Item],
-    captions: Sequence[str],
-    gradings: Mapping[str, Grading],
-    options: PageOptions,
-    settings: DataSettings,
-    documents: Mapping[str, Documents],
-) -> Page:
-    """Return a page about captions of finished runs, with frames of their videos.
-
-    Args:
-        kind: ``verdict`` or ``pair``.
-        items: Questions; ``captions`` holds indices of captions.
-        captions: Texts.
-        gradings: What is asked, by the name that items have it by.
-        options: The user's options.
-        settings: Where videos are.
-        documents: Documents by task and video, if they are available.
-    """
-    videos = {}
-    for item in items:
-        benchmark = benchmark_of_task(item["task"])
-        item["frames"] = f"{benchmark.name} {item['video_id']}"
-        doc = documents[item["task"]].get(item["video_id"])
-        if doc is not None:
-            videos[item["frames"]] = (item["frames"], benchmark, doc)
-
-    def frames(most_bytes: int) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
-        found, reasons = frames_of(
-            settings, videos.values(), n_frames=options.n_frames, most_bytes=most_bytes
-        )
-        keys = {item["frames"] for item in items}
-        return found, {**reasons, **dict.fromkeys(keys - videos.keys(), f"No frames: {NO_VIDEOS}")}
-
-    return page_of(kind, items, captions, gradings, options, frames)
 
 
 def page_of(
@@ -131,7 +87,16 @@ def page_of(
     options: PageOptions,
     frames_within: _Frames,
 ) -> Page:
-    """Return a page; see :func:`page_of_results`."""
+    """Return a page.
+
+    Args:
+        kind: ``verdict``, ``pair``, or that of built questions.
+        items: Questions; ``captions`` holds indices of captions, ``frames`` the video's key.
+        captions: Texts.
+        gradings: What is asked, by the name that items have it by.
+        options: The user's options.
+        frames_within: See :data:`_Frames`.
+    """
     texts = [*captions, *(item["question"] + item["answer"] for item in items)]
     bytes_left = int(options.max_mb * _MEGABYTE) - sum(len(text.encode()) for text in texts)
     frames, reasons = frames_within(max(bytes_left, 0))

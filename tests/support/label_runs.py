@@ -9,8 +9,7 @@ from typing import Any
 
 from lmms_eval_captions.analysis.captioners import captioners_of
 from lmms_eval_captions.analysis.label.page import Page, PageOptions, render
-from lmms_eval_captions.analysis.label.side_by_side import side_by_side_page
-from lmms_eval_captions.analysis.label.verdict_page import verdict_page
+from lmms_eval_captions.analysis.label.results_pages import side_by_side_page, verdict_page
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.submission import submit
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task

@@ -16,7 +16,7 @@ from label_runs import judged_run, page_of, reload_saved, write_page
 from lmms_eval_captions.analysis.captioners import captioners_of
 from lmms_eval_captions.analysis.label.labels import read_labels
 from lmms_eval_captions.analysis.label.page import PageOptions, render
-from lmms_eval_captions.analysis.label.verdict_page import verdict_page
+from lmms_eval_captions.analysis.label.results_pages import verdict_page
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import data_settings
