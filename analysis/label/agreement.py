@@ -46,8 +46,8 @@ def agreements_of(domain: Domain) -> Iterator[dict[str, Any]]:
         yield _agreement(f"{name} with the judge", rows, videos, kinds)
     if table.shape[1] > 1:
         rows = [(r, said) for of, said in zip(people, judge, strict=True) for r in of]
-        each = [video for video in videos for _ in table]
-        yield _agreement("all with the judge", rows, each, kinds)
+        videos = [video for video in videos for _ in table]
+        yield _agreement("all with the judge", rows, videos, kinds)
 
 
 def _agreement(

@@ -143,8 +143,8 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
     Raises:
         DataError: If a file cannot be read, or has no answer about these questions.
     """
-    said = answers.read_answers(paths, questions.kind)
-    checked = people.check_by_people(questions.rows, said, questions.kind, fewest=fewest)
+    given = answers.read_answers(paths, questions.kind)
+    checked = people.check_by_people(questions.rows, given, questions.kind, fewest=fewest)
     matched, rows = checked.matched, kept(checked.rows)
     dropped = Counter(str(row["dropped"]) for row in checked.rows if "dropped" in row)
     by_criterion = {

@@ -29,7 +29,7 @@ class Domain:
     labels: pd.DataFrame
     """See :class:`Labels`, with ``pair``: the pair's index in ``pairs``."""
     by: tuple[str, ...]
-    """What the sample is stratified by."""
+    """Names that the sample is stratified by."""
 
     def said(self, metric: str) -> list[tuple[object, ...] | None]:
         """Return what a metric reads of each label; ``None`` if the person did not say it."""
@@ -64,10 +64,10 @@ def domains_of(
     columns = ["captioner", *keys, "caption_digest", "question"]
     pairs = [of[columns].assign(pair=of.index) for *_, of in judged.values()]
     # Of a video's captions the last one counts.
-    known = pd.concat([pd.DataFrame(columns=[*columns, "pair"]), *pairs])
-    known = known.drop_duplicates(["captioner", *keys], keep="last")
+    candidates = pd.concat([pd.DataFrame(columns=[*columns, "pair"]), *pairs])
+    candidates = candidates.drop_duplicates(["captioner", *keys], keep="last")
     found = labels.assign(label_index=range(len(labels))).merge(
-        known, on=keys, suffixes=("", "_judged")
+        candidates, on=keys, suffixes=("", "_judged")
     )
     found["is_same"] = _is_same(found, "caption_digest")
     owners = _owners(labels, found, [captioner.name for captioner in captioners])

@@ -29,7 +29,7 @@ class PageOptions:
     tasks: tuple[str, ...] | None
     """``None`` for all."""
     by: tuple[str, ...] = ()
-    """What the sample is stratified by."""
+    """Names that the sample is stratified by."""
     seed: int = 0
     n_frames: int = 4
     reveal: str = "after"

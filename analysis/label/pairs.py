@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEATURES: Final = {"captioner": "captioner", "task": "task", "verdict": "first_verdict"}
-"""What a sample can be stratified by, other than sections of the breakdown, with its column."""
+"""Columns by the names, other than sections of the breakdown, that samples can be stratified by."""
 
 
 def judged_pairs(captioner: Captioner, task: str) -> tuple[TaskTable, pd.DataFrame]:

@@ -29,7 +29,7 @@ class RatedCaption:
     """One candidate caption with its references and ratings."""
 
     source: str
-    """Its image or video."""
+    """Image or video of the caption."""
     candidate: str
     references: tuple[str, ...]
     ratings: tuple[float, ...] = ()
@@ -44,15 +44,15 @@ class RatedSet:
     items: Sequence[RatedCaption]
     """In the order of the file; their indices are their names."""
     counting: str
-    """What Kendall's tau is of, for the head of the report."""
+    """Ratings that Kendall's tau is of, for the head of the report."""
     by_annotator: bool = False
-    """Whether tau is the mean over annotators, not one with all ratings together."""
+    """True if tau is the mean over annotators, not one with all ratings together."""
     knows_annotators: bool = False
-    """Whether the n-th rating of all items is the same person's."""
+    """True if the n-th rating of all items is the same person's."""
     decimals: int | None = None
     """Decimal places that metrics are rounded to first; ``None`` for no rounding."""
     paper: Mapping[str, str] = field(default_factory=dict)
-    """What the paper prints by metric, tau-b / tau-c x 100."""
+    """The paper's numbers by metric, tau-b / tau-c x 100."""
 
 
 def meta_eval_ratings(

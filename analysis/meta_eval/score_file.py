@@ -91,7 +91,7 @@ def _rows(path: Path) -> Sequence[Mapping[str, object]]:
             f"{path} cannot be read: {error}; give a .json, .jsonl or .csv file of scores"
         ) from error
     if repeated:
-        raise DataError(f"{path}: expected every key once, {repeated[0]!r:.80} is there twice")
+        raise DataError(f"{path}: expected every key once, {repeated[0]!r:.80} occurs twice")
     if isinstance(value, dict):
         return [
             {_ID_KEYS[0]: item, **(entry if isinstance(entry, dict) else {_VALUE: entry})}

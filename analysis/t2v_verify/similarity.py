@@ -47,8 +47,8 @@ def likeness(generated: Frames, original: Frames) -> dict[str, float]:
     """
     n_frames = max(len(generated), len(original))
     shown = _resized(_spread(generated, n_frames), original.shape[1:3])
-    beside = _spread(original, n_frames)
-    return {PSNR: psnr(shown, beside), SSIM: ssim(_gray(shown), _gray(beside))}
+    originals = _spread(original, n_frames)
+    return {PSNR: psnr(shown, originals), SSIM: ssim(_gray(shown), _gray(originals))}
 
 
 def steadiness(frames: Frames) -> dict[str, float]:
@@ -65,8 +65,8 @@ def steadiness(frames: Frames) -> dict[str, float]:
 
 
 def _spread(frames: Frames, n_frames: int) -> Frames:
-    places = np.round(np.linspace(0, len(frames) - 1, n_frames)).astype(int)
-    return np.asarray(frames[places], dtype=np.uint8)
+    indices = np.round(np.linspace(0, len(frames) - 1, n_frames)).astype(int)
+    return np.asarray(frames[indices], dtype=np.uint8)
 
 
 def _resized(frames: Frames, size: Sequence[int]) -> Frames:

@@ -82,10 +82,11 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
     captions = {} if options.captions is None else read_captions_file(options.captions)
     scores = read_scores(options.scores) if options.scores else {}
     clip = None if options.clip is None else ClipModel(options.clip)
-    measured = Comparer(options.n_frames, clip, captions, log).measure(videos, originals)
+    comparer = Comparer(options.n_frames, clip, captions, log)
+    values, reasons, steady = comparer.measure(videos, originals)
     judge = ask_judge(videos, originals) if options.asks_judge else None
     index = pd.MultiIndex.from_tuples(videos, names=_KEY)
-    table = pd.DataFrame(list(measured.values.values()), index)
+    table = pd.DataFrame(list(values.values()), index)
     table = table.join(_rated("people", people))
     if judge is not None:
         table = table.join(_rated("judge", judge.ratings))
@@ -101,12 +102,12 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
         and {"model": judge.judge, "frames": N_FRAMES, "prompt": "ours", **judge.prompts},
         "captioners": means,
         "correlations": list(_correlations(means, scores)),
-        "originals": measured.originals,
+        "originals": steady,
         "videos": [
             {
                 **dict(zip(_KEY, key, strict=True)),
                 "values": row.dropna().to_dict(),
-                "reason": measured.reasons.get(key),
+                "reason": reasons.get(key),
                 "unscored": judge.unscored.get(key, []) if judge else [],
             }
             for key, (_, row) in zip(videos, table.iterrows(), strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -37,6 +37,8 @@ _DEEPEST: Final = 3
 
 Key = tuple[str, str, str]
 """Captioner, generator (empty if there is no such folder) and video, without its ending."""
+Measures = dict[str, float]
+"""Values by the name of the measure."""
 
 
 def find_generated(folder: Path) -> dict[Key, Path]:
@@ -88,18 +90,6 @@ def find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
     return originals
 
 
-@dataclass(slots=True)
-class Measured:
-    """Measures of videos."""
-
-    values: dict[Key, dict[str, float]]
-    """Each generated video's measures by name; empty if its frames were not compared."""
-    reasons: dict[Key, str]
-    """Why frames were not compared."""
-    originals: dict[str, dict[str, float]]
-    """How steady each original is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Comparer:
     """Compares generated videos with their originals.
@@ -116,39 +106,46 @@ class Comparer:
     captions: Mapping[tuple[str, str], str]
     log: Callable[[str], None]
 
-    def measure(self, videos: Mapping[Key, Path], originals: Mapping[str, Path]) -> Measured:
-        """Compare every generated video with its original."""
-        found = Measured({key: {} for key in videos}, {}, {})
+    def measure(
+        self, videos: Mapping[Key, Path], originals: Mapping[str, Path]
+    ) -> tuple[dict[Key, Measures], dict[Key, str], dict[str, Measures]]:
+        """Compare every generated video with its original.
+
+        Returns:
+            Each video's measures, empty if its frames were not compared; why not, by video; and
+            the inter-frame measures of each original.
+        """
+        values: dict[Key, Measures] = {key: {} for key in videos}
+        reasons: dict[Key, str] = {}
+        steady: dict[str, Measures] = {}
         for video, keys in groupby(sorted(videos, key=lambda key: key[::-1]), key=lambda k: k[2]):
             self.log(video)
             if video not in originals:
-                reason = f"no original is called {video!r:.80}"
-                found.reasons.update(dict.fromkeys(keys, reason))
+                reasons.update(dict.fromkeys(keys, f"no original is called {video!r:.80}"))
                 continue
             try:
                 original = frames_of(originals[video], self.n_frames)
             except DataError as error:
-                found.reasons.update(dict.fromkeys(keys, str(error)))
+                reasons.update(dict.fromkeys(keys, str(error)))
                 continue
-            found.originals[video] = steadiness(original)
+            steady[video] = steadiness(original)
             embedding = None if self.clip is None else self.clip.of_frames(original)
             for key in keys:
                 try:
-                    frames = frames_of(videos[key], self.n_frames)
+                    values[key] = self._measures(key, videos[key], original, embedding)
                 except DataError as error:
-                    found.reasons[key] = str(error)
-                    continue
-                values = {**likeness(frames, original), **steadiness(frames)}
-                if self.clip is not None and embedding is not None:
-                    values.update(self._by_clip(self.clip, key, frames, embedding))
-                found.values[key] = values
-        return found
+                    reasons[key] = str(error)
+        return values, reasons, steady
 
-    def _by_clip(
-        self, clip: ClipModel, key: Key, frames: Frames, original: Embedding
-    ) -> Iterator[tuple[str, float]]:
-        embedding = clip.of_frames(frames)
-        yield CLIP_VIDEO, cosine(embedding, original)
-        caption = self.captions.get((key[0], key[2]))
-        if caption is not None:
-            yield CLIP_TEXT, cosine(embedding, clip.of_text(caption))
+    def _measures(
+        self, key: Key, path: Path, original: Frames, of_original: Embedding | None
+    ) -> Measures:
+        frames = frames_of(path, self.n_frames)
+        values = {**likeness(frames, original), **steadiness(frames)}
+        if self.clip is not None and of_original is not None:
+            embedding = self.clip.of_frames(frames)
+            values[CLIP_VIDEO] = cosine(embedding, of_original)
+            caption = self.captions.get((key[0], key[2]))
+            if caption is not None:
+                values[CLIP_TEXT] = cosine(embedding, self.clip.of_text(caption))
+        return values

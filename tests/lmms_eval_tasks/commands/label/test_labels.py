@@ -1,4 +1,4 @@
-"""What ``labels`` makes of exported files, from the page to JSON."""
+"""Output of ``labels`` for exported files, from the page to JSON."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_people_who_agree_with_the_judge_leave_its_score(tmp_path: Path, labels:
 
 
 def test_labels_find_a_captioner_whose_folder_was_renamed(tmp_path: Path, labels: Labels) -> None:
-    """Its captions tell; labels of other captions are left out, and said."""
+    """By its captions; labels of other captions are left out, with a note."""
     judged_run(tmp_path / "a", {TASK: CAPTIONS})
     judged_run(tmp_path / "b", {TASK: [f"{text} It stops." for text in CAPTIONS[:3]] + ["Else."]})
     rows = rows_of(page_of(tmp_path / "a"), _as_judge)
@@ -100,7 +100,7 @@ def test_a_label_that_cannot_be_used_is_a_sentence(
 
 
 def test_choices_rank_captioners(tmp_path: Path, labels: Labels) -> None:
-    """Who is always chosen is first; without two people there is no agreement."""
+    """The captioner that is always chosen is first; one person has no agreement."""
     for name in "abc":
         judged_run(tmp_path / name, {TASK: [f"{text} {name}" for text in CAPTIONS]})
     page = page_of(*(tmp_path / name for name in "abc"), pairs=True)
