@@ -157,11 +157,7 @@ def _msvd(arguments: argparse.Namespace) -> int:
 
 def _ratings(arguments: argparse.Namespace, folder: Path, n_references: int) -> int:
     from lmms_eval_captions.analysis.meta_eval.flickr8k import read_flickr8k
-    from lmms_eval_captions.analysis.meta_eval.rated_sets import (
-        items_text,
-        meta_eval_ratings,
-        names_of,
-    )
+    from lmms_eval_captions.analysis.meta_eval.rated_sets import items_text, meta_eval_ratings
     from lmms_eval_captions.analysis.meta_eval.report import text_of
     from lmms_eval_captions.analysis.meta_eval.vatex_eval import read_vatex_eval
 
@@ -170,7 +166,7 @@ def _ratings(arguments: argparse.Namespace, folder: Path, n_references: int) -> 
     else:
         rated = read_flickr8k(folder, arguments.benchmark, arguments.ratings)
     if arguments.items is not None:
-        write_output(items_text(rated.items, names_of(rated)), arguments.items)
+        write_output(items_text(rated.items), arguments.items)
         return 0
     report = meta_eval_ratings(
         rated,

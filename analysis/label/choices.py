@@ -41,9 +41,7 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
         seed: Seed of Elo's draws.
     """
     names = sorted({*choices["first"], *choices["second"]})
-    matches = np.array(
-        [[names.index(n) for n in row] for row in choices[["first", "second"]].values]
-    )
+    matches = np.searchsorted(names, choices[["first", "second"]].to_numpy(str))
     scores = choices["score"].to_numpy()
     videos = np.unique(choices["video"], return_inverse=True)[1]
     rng = np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
@@ -70,7 +70,7 @@ def meta_eval_ratings(
         DataError: If a score file cannot be used.
     """
     notes: list[str] = []
-    columns = list(own_columns(score_files, [[name] for name in names_of(rated)]))
+    columns = list(own_columns(score_files, [[str(index)] for index in range(len(rated.items))]))
     if classic:
         columns += classic_columns(rated.items, notes)
     ratings = [item.ratings for item in rated.items]
@@ -104,13 +104,14 @@ def _row(rated: RatedSet, column: Column, *, n_resamples: int) -> Document:
     return agreement(column, "human", taus, paper=rated.paper.get(column[0], ""))
 
 
-def names_of(rated: RatedSet) -> list[str]:
-    """Return the names of the captions: their indices."""
-    return list(map(str, range(len(rated.items))))
+def items_text(items: Sequence[RatedCaption], names: Sequence[str] = ()) -> str:
+    """Return the captions that a metric of the user's is to score, a line of JSON each.
 
-
-def items_text(items: Sequence[RatedCaption], names: Iterable[str]) -> str:
-    """Return the captions that a metric of the user's is to score, a line of JSON each."""
+    Args:
+        items: The captions.
+        names: Their names, by default their indices.
+    """
+    names = names or [str(index) for index in range(len(items))]
     rows = (
         {"id": name, "source": of.source, "candidate": of.candidate, "references": of.references}
         for name, of in zip(names, items, strict=True)
