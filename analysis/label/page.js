@@ -14,11 +14,11 @@ function write(key, text) {
 }
 const storeKey = () => PREFIX + ":" + state.annotator;
 const item = () => data.items[state.place];
-const rowOf = (one) => state.rows[one.id];
-const grading = (one) => data.gradings[one.grading];
-const choicesOf = (one) => one.choices || grading(one).choices;
+const rowOf = (question) => state.rows[question.id];
+const grading = (question) => data.gradings[question.grading];
+const choicesOf = (question) => question.choices || grading(question).choices;
 
-const itemIds = new Set(data.items.map((one) => one.id));
+const itemIds = new Set(data.items.map((question) => question.id));
 function isRow(row) {
   return Boolean(row) && (row.label === null || Boolean(row.label && row.label.ratings));
 }
@@ -67,11 +67,11 @@ function element(name, text, attributes) {
   return made;
 }
 const isAnswered = (row) => Boolean(row && !row.skipped);
-function nAnswered() { return data.items.filter((one) => isAnswered(rowOf(one))).length; }
+function nAnswered() { return data.items.filter((question) => isAnswered(rowOf(question))).length; }
 
-function labelText(label, one) {
+function labelText(label, question) {
   if (!label) return "an unreadable reply";
-  const named = choicesOf(one).find((choice) => choice.name === label.choice);
+  const named = choicesOf(question).find((choice) => choice.name === label.choice);
   const words = label.choice === null ? [] : [named ? named.text : label.choice];
   for (const [name, value] of Object.entries(label.ratings)) words.push(name + " " + value);
   return words.join(", ");
@@ -85,8 +85,8 @@ function showProgress() {
   byId("count").textContent = nAnswered() + " of " + data.items.length + " answered" +
     (skipped ? ", " + skipped + " skipped" : "") + (open > 0 ? ", " + open + " not exported" : "");
 }
-function showFrames(one, open) {
-  const frames = data.frames[one.frames] || [];
+function showFrames(question, open) {
+  const frames = data.frames[question.frames] || [];
   const box = byId("frames");
   box.replaceChildren();
   box.hidden = !frames.length || !open;
@@ -95,11 +95,11 @@ function showFrames(one, open) {
     picture.src = source;
     box.append(picture);
   });
-  byId("no-frames").textContent = !frames.length ? one.no_frames || "No frames of this video are in the page."
+  byId("no-frames").textContent = !frames.length ? question.no_frames || "No frames of this video are in the page."
     : open ? "" : "Frames are shown after the answer, which is to come from the caption alone.";
 }
-function showCaptions(one) {
-  byId("captions").replaceChildren(...one.captions.map((place, index) => {
+function showCaptions(question) {
+  byId("captions").replaceChildren(...question.captions.map((place, index) => {
     const section = element("section");
     const title = isPairs ? (index ? "Right caption" : "Left caption") : "Caption";
     section.append(element("h2", title));
@@ -108,26 +108,26 @@ function showCaptions(one) {
     return section;
   }));
 }
-function showChoices(one) {
+function showChoices(question) {
   const label = current();
   const box = byId("choices");
-  if (box.dataset.item === one.id) {
+  if (box.dataset.item === question.id) {
     // In place, so that the one that was pressed keeps the focus.
-    choicesOf(one).forEach((choice, place) => box.children[place].setAttribute("aria-pressed", String(label.choice === choice.name)));
+    choicesOf(question).forEach((choice, place) => box.children[place].setAttribute("aria-pressed", String(label.choice === choice.name)));
     return;
   }
-  box.dataset.item = one.id;
-  box.replaceChildren(...choicesOf(one).map((choice) => {
+  box.dataset.item = question.id;
+  box.replaceChildren(...choicesOf(question).map((choice) => {
     const button = element("button", choice.text + " ", { type: "button", "aria-pressed": String(label.choice === choice.name), "data-key": choice.key });
     button.append(element("kbd", choice.key));
     button.addEventListener("click", () => choose(choice.name));
     return button;
   }));
 }
-function showRatings(one) {
+function showRatings(question) {
   const form = byId("ratings");
   const label = current();
-  form.replaceChildren(...grading(one).ratings.map((rating) => {
+  form.replaceChildren(...grading(question).ratings.map((rating) => {
     const box = element("label", rating.text + (rating.is_optional ? " (optional)" : "") + " ");
     const input = element("input", undefined, { type: "number", min: rating.low, max: rating.high, step: "any", name: rating.name, inputmode: "decimal" });
     if (label.ratings[rating.name] !== undefined) input.value = label.ratings[rating.name];
@@ -146,34 +146,34 @@ function draft() {
   state.draft = { choice: label.choice, ratings: { ...label.ratings } };
   return state.draft;
 }
-function showJudge(one) {
-  const row = rowOf(one);
-  const shows = !isPairs && data.reveal !== "never" && Boolean(row) && (data.reveal === "after" || row.judge_seen || state.demanded === one.id);
+function showJudge(question) {
+  const row = rowOf(question);
+  const shows = !isPairs && data.reveal !== "never" && Boolean(row) && (data.reveal === "after" || row.judge_seen || state.demanded === question.id);
   if (shows && !row.judge_seen) { row.judge_seen = true; keep(); }
   byId("judge").hidden = !shows;
-  byId("verdict").textContent = shows ? one.judge.map((label) => labelText(label, one)).join("\n") : "";
+  byId("verdict").textContent = shows ? question.judge.map((label) => labelText(label, question)).join("\n") : "";
   byId("reveal").hidden = isPairs || data.reveal !== "demand" || shows;
   byId("reveal").disabled = !row;
 }
 function show() {
-  const one = item();
-  const row = rowOf(one);
-  const open = grading(one).shows_answer || Boolean(row);
+  const question = item();
+  const row = rowOf(question);
+  const open = grading(question).shows_answer || Boolean(row);
   // Whoever has seen the answer is no longer asked blindly.
-  if (row && !grading(one).shows_answer) row.judge_seen = true;
-  byId("where").textContent = (state.place + 1) + " of " + data.items.length + " · " + one.task + " · " + one.video_id;
-  showFrames(one, open);
-  showCaptions(one);
-  byId("references").hidden = !one.references.length;
-  byId("references").querySelector("ul").replaceChildren(...one.references.map((text) => element("li", text, { dir: "auto" })));
-  byId("asked").hidden = !one.question;
-  byId("question").textContent = one.question;
-  byId("answer-title").hidden = byId("answer").hidden = !one.answer || !open;
-  byId("answer").textContent = open ? one.answer : "";
-  byId("asks").textContent = grading(one).asks;
-  showChoices(one);
-  showRatings(one);
-  showJudge(one);
+  if (row && !grading(question).shows_answer) row.judge_seen = true;
+  byId("where").textContent = (state.place + 1) + " of " + data.items.length + " · " + question.task + " · " + question.video_id;
+  showFrames(question, open);
+  showCaptions(question);
+  byId("references").hidden = !question.references.length;
+  byId("references").querySelector("ul").replaceChildren(...question.references.map((text) => element("li", text, { dir: "auto" })));
+  byId("asked").hidden = !question.question;
+  byId("question").textContent = question.question;
+  byId("answer-title").hidden = byId("answer").hidden = !question.answer || !open;
+  byId("answer").textContent = open ? question.answer : "";
+  byId("asks").textContent = grading(question).asks;
+  showChoices(question);
+  showRatings(question);
+  showJudge(question);
   showProgress();
   byId("previous").disabled = state.place === 0;
 }
@@ -191,9 +191,9 @@ function go(place) {
   byId("main").focus();
   window.scrollTo(0, 0);
 }
-function missing(one, label) {
-  if (choicesOf(one).length && label.choice === null) return "Choose an answer first, or say that you cannot tell.";
-  for (const rating of grading(one).ratings) {
+function missing(question, label) {
+  if (choicesOf(question).length && label.choice === null) return "Choose an answer first, or say that you cannot tell.";
+  for (const rating of grading(question).ratings) {
     const value = label.ratings[rating.name];
     if (value === undefined && !rating.is_optional) return "Give a number for “" + rating.name + "” first.";
     if (value !== undefined && !(value >= rating.low && value <= rating.high)) {
@@ -203,18 +203,18 @@ function missing(one, label) {
   return "";
 }
 function keepDraft() { return state.draft !== null && !missing(item(), state.draft) && save(state.draft, false); }
-function isSame(one, other) {
-  const names = new Set([...Object.keys(one.ratings), ...Object.keys(other.ratings)]);
-  return one.choice === other.choice && [...names].every((name) => one.ratings[name] === other.ratings[name]);
+function isSame(label, other) {
+  const names = new Set([...Object.keys(label.ratings), ...Object.keys(other.ratings)]);
+  return label.choice === other.choice && [...names].every((name) => label.ratings[name] === other.ratings[name]);
 }
 function save(label, skipped) {
-  const one = item();
-  const before = rowOf(one);
+  const question = item();
+  const before = rowOf(question);
   const isChanged = Boolean(before) && !(before.label && !skipped && isSame(before.label, label));
   tick();
-  state.rows[one.id] = {
-    ...data.about, ...one.row, item: one.id, page: data.page, kind: data.kind, label: skipped ? null : label, skipped,
-    judge: one.judge, annotator: state.annotator, seconds: Math.round((state.seconds + (before ? before.seconds : 0)) * 10) / 10,
+  state.rows[question.id] = {
+    ...data.about, ...question.row, item: question.id, page: data.page, kind: data.kind, label: skipped ? null : label, skipped,
+    judge: question.judge, annotator: state.annotator, seconds: Math.round((state.seconds + (before ? before.seconds : 0)) * 10) / 10,
     judge_seen: Boolean(before && before.judge_seen),
     changed_after_reveal: Boolean(before && (before.changed_after_reveal || (before.judge_seen && isChanged))), answered_at: new Date().toISOString(),
   };
@@ -236,10 +236,10 @@ function rate(rating, input) {
   else label.ratings[rating.name] = Number(input.value);
 }
 function next() {
-  const one = item();
-  const isNew = state.draft !== null || !rowOf(one);
+  const question = item();
+  const isNew = state.draft !== null || !rowOf(question);
   if (isNew) {
-    const problem = missing(one, current());
+    const problem = missing(question, current());
     if (problem) { say(problem); return; }
     if (!save(current(), false)) return;
     if (!byId("judge").hidden) return;
@@ -304,8 +304,8 @@ document.addEventListener("keydown", (event) => {
   if (event.repeat && (event.key === "Enter" || event.key.length === 1)) { event.preventDefault(); return; }
   if (event.key === "Enter") { if (field.tagName !== "BUTTON" || field.id === "next") { event.preventDefault(); next(); } return; }
   const key = event.key.toLowerCase();
-  const choice = choicesOf(item()).find((one) => one.key === key);
-  const rating = grading(item()).ratings.find((one) => one.is_optional && one.high <= 9);
+  const choice = choicesOf(item()).find((known) => known.key === key);
+  const rating = grading(item()).ratings.find((known) => known.is_optional && known.high <= 9);
   const needed = [...byId("ratings").elements].find((input) => input.value === "" && !rating);
   if (choice) choose(choice.name);
   else if (rating && /^\d$/.test(event.key) && Number(event.key) <= rating.high) { draft().ratings[rating.name] = Number(event.key); showRatings(item()); }
