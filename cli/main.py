@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions import __version__
-from lmms_eval_captions.analysis.meta_eval.cli import add_meta_eval
-from lmms_eval_captions.analysis.t2v_verify.cli import add_t2v_verify
-from lmms_eval_captions.analysis.report.cli import add_report
 from lmms_eval_captions.cli.agree import add_agree
 from lmms_eval_captions.cli.compare import add_compare
-from lmms_eval_captions.cli.report import add_report
 from lmms_eval_captions.cli.label import add_label, add_labels
 from lmms_eval_captions.cli.meta_eval import add_meta_eval
+from lmms_eval_captions.cli.report import add_report
 from lmms_eval_captions.cli.stability import add_stability
 from lmms_eval_captions.cli.t2v_verify import add_t2v_verify
 from lmms_eval_captions.judges.errors import CaptionsError

@@ -11,7 +11,7 @@ import numpy as np
 
 from lmms_eval_captions.analysis.label.matching import Domain
 from lmms_eval_captions.analysis.label.pairs import strata_of
-from lmms_eval_captions.analysis.parts import Group, captions_of, parts_of
+from lmms_eval_captions.analysis.parts import Group, parts_of
 from lmms_eval_captions.analysis.task_table import Verdicts
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
@@ -94,7 +94,9 @@ def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
     import pandas as pd
 
     ratios = domain.table.benchmark.metrics[metric].ratios
-    captions = dict(zip(domain.table.captions()["caption"], captions_of(domain.table), strict=True))
+    captions = dict(
+        zip(domain.table.captions()["caption"], domain.table.metric_captions, strict=True)
+    )
     sources = domain.pairs["caption"].map(captions)
 
     def adds(values: Any, source: Any) -> tuple[float, float]:  # noqa: ANN401 - of the benchmark

@@ -1,1 +1,0 @@
-"""What was judged in a run that is over, read back without lmms-eval."""
