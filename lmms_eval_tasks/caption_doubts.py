@@ -20,7 +20,7 @@ _ERROR: Final = re.compile(
     # "nan", "None", "[object Object]": a table or a program without a text
     \W* (?: nan | none | null | n/?a | undefined | \[object\ \w+\] ) \W* \Z
     # "Error: 429 Too Many Requests", "RuntimeError: CUDA out of memory"
-    | \W* (?: traceback\ \( | \w*(?:error|exception) \s* [:(] | (?:http|error)\ ?[45]\d\d\b )
+    | \W* (?: traceback\ \( | [\w.]*(?:error|exception) \s* [:(] | (?:http|error)\ ?[45]\d\d\b )
     # "429 Too Many Requests"
     | \W* [45]\d\d \s+ (?: too\ many | internal\ | bad\ | service\ | unauthori | forbidden )
     | .* (?: too\ many\ requests | rate\ limit\ (?:exceeded|reached) | cuda\ out\ of\ memory

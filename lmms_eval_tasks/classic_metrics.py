@@ -41,6 +41,8 @@ _METEOR_LOCK: Final = threading.Lock()
 _MOST_S: Final = 120.0
 """Seconds that METEOR may take for one caption: a few for one of 3,000 words, without end for a
 long one that says the same again and again."""
+_START_S: Final = 900.0
+"""Seconds that its Java program may take to start, on a busy machine."""
 
 
 def has_java() -> bool:
@@ -220,28 +222,35 @@ def _meteor(_pid: int) -> Meteor:
 
     meteor_process = Meteor()
     atexit.register(_end, meteor_process)
+    _within(_START_S, meteor_process, "a", ["a"])
     return meteor_process
 
 
 def _statistics(process: Meteor, candidate: str, references: Sequence[str]) -> tuple[float, ...]:
-    # Three bars separate the texts of a request.
-    texts = [" ".join(text.replace("|", " ").split()) for text in (candidate, *references)]
-    watchdog = threading.Timer(_MOST_S, process.meteor_p.kill)
+    # Three bars separate the texts of a request; pycocoevalcap takes only these out.
+    texts = [" ".join(text.replace("|||", "").split()) for text in (candidate, *references)]
+    line = _within(_MOST_S, process, texts[0], texts[1:])
+    numbers = tuple(map(float, line.split()))
+    if len(numbers) != N_STATISTICS:
+        raise ValueError(f"expected {N_STATISTICS} numbers for a caption, got {line!r:.80}")
+    return summed(numbers)
+
+
+def _within(most_s: float, process: Meteor, candidate: str, references: Sequence[str]) -> str:
+    """Return METEOR's answer about a caption; it is killed if that takes too long."""
+    watchdog = threading.Timer(most_s, process.meteor_p.kill)
     watchdog.start()
     try:
-        line = process._stat(texts[0], texts[1:])
+        line = str(process._stat(candidate, list(references)))
     finally:
         is_in_time = watchdog.is_alive()
         watchdog.cancel()
     if not line and not is_in_time:
         raise ValueError(
-            f"it took more than {_MOST_S:g} s for a caption of {len(texts[0].split()):,} words, "
-            f"{texts[0]!r:.60}..."
+            f"it took more than {most_s:g} s for a caption of {len(candidate.split()):,} words, "
+            f"{candidate!r:.60}..."
         )
-    numbers = tuple(map(float, line.split()))
-    if len(numbers) != N_STATISTICS:
-        raise ValueError(f"expected {N_STATISTICS} numbers for a caption, got {line!r:.80}")
-    return summed(numbers)
+    return line
 
 
 def _end(process: Meteor) -> None:

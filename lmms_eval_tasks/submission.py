@@ -60,7 +60,7 @@ def submit(
     @cache
     def judged_caption() -> JudgedCaption[J]:
         judged, anchors = wait(), wait_for_anchors()
-        if judged.config is not None:
+        if judged.config is not None and judged.config.asks_endpoint:
             spent = chain(judged.judgements, chain.from_iterable(anchors.chains))
             usage = reduce(add, (judgement.usage for judgement in spent), Usage())
             report_usage(task.name, judged.config.model, usage)

@@ -189,10 +189,11 @@ def test_scores_are_those_of_pycocoevalcap_over_the_corpus(
     from pycocoevalcap.cider.cider import Cider
     from pycocoevalcap.rouge.rouge import Rouge
 
-    items = _process(CAPTIONS)
+    captions = {**CAPTIONS, "v2": "| who | does |||\n|---|---|\n| a woman | opens a | window |"}
+    items = _process(captions)
     scores = _scores(items)
-    own, others = ptb_words(list(CAPTIONS.values())), ptb_words(list(REFERENCES.values()))
-    listed = {video: [text] for video, text in zip(CAPTIONS, own, strict=True)}
+    own, others = ptb_words(list(captions.values())), ptb_words(list(REFERENCES.values()))
+    listed = {video: [text] for video, text in zip(captions, own, strict=True)}
     references = {video: [text] for video, text in zip(REFERENCES, others, strict=True)}
     bleus = Bleu(4).compute_score(references, listed, verbose=0)[0]
     process = classic_metrics._meteor(os.getpid())
