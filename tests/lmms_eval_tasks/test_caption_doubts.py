@@ -55,7 +55,11 @@ def test_captions_about_errors_are_captions(text: str) -> None:
 @pytest.mark.parametrize(
     ("captions", "share", "told"),
     [
-        (["Error: 429 Too Many Requests"] * 3 + ["A dog."] * 7, "3/10", "such as 'Error: 429"),
+        (
+            ["Error: 429 Too Many Requests"] * 3 + [f"{n}." for n in range(7)],
+            "3/10",
+            "such as 'Error: 429",
+        ),
         (["A man stands there."] * 6 + [f"Dog {n}." for n in range(4)], "6/10", "6 are the same"),
         ([f"Dog {n}." for n in range(10)], None, None),
         (["A dog."] * 4, None, None),
