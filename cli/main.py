@@ -15,6 +15,7 @@ from lmms_eval_captions.cli.compare import add_compare
 from lmms_eval_captions.cli.label import add_label, add_labels
 from lmms_eval_captions.cli.meta_eval import add_meta_eval
 from lmms_eval_captions.cli.report import add_report
+from lmms_eval_captions.cli.settings_flags import settings_taken
 from lmms_eval_captions.cli.stability import add_stability
 from lmms_eval_captions.cli.t2v_verify import add_t2v_verify
 from lmms_eval_captions.judges.errors import CaptionsError
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 
+_SETTINGS = (
+    "Every setting is a flag too, such as --judge for LMMS_CAPTIONS_JUDGE and --max-cost for "
+    "LMMS_CAPTIONS_MAX_COST, or stands under lmms_eval_captions in a --config file (YAML)."
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand.
 
@@ -42,11 +49,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         gate of ``compare`` is open, or ``judge verify`` cannot decide.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    is_run = words[:1] == ["run"]
     try:
-        if words[:1] == ["run"]:
-            return _run(words[1:])  # the options behind it are lmms-eval's
-        arguments = _parser().parse_args(words)
-        return int(arguments.run(arguments))
+        if is_run:
+            with settings_taken(words[1:], (), is_run=True) as rest:
+                return _run(rest)  # the other options are lmms-eval's
+        parser = _parser()
+        with settings_taken(words, _own_flags(parser, words), is_run=False) as rest:
+            arguments = parser.parse_args(rest)
+            return int(arguments.run(arguments))
     except CaptionsError as error:
         sys.stdout.flush()
         print(sentence(f"lmms-eval-captions: {error}"), file=sys.stderr)
@@ -95,7 +106,20 @@ def _parser() -> argparse.ArgumentParser:
     add_label(commands)
     add_labels(commands)
     add_t2v_verify(commands)
+    for each in commands.choices.values():
+        each.epilog = _SETTINGS
     return parser
+
+
+def _own_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
+    """Return the flags of a command and of the commands in it."""
+    flags = set(parser._option_string_actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word in words:
+                if word in action.choices:
+                    flags |= _own_flags(action.choices[word], words)
+    return flags
 
 
 def _add_check(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -142,6 +142,8 @@ R = TypeVar("R", bound="_CommonSettings")
 
 SAMPLE: Final = "sample"
 """Value of ``LMMS_CAPTIONS_DATA`` that stands for the generated sample."""
+AS_PUBLISHED: Final = "as-published"
+"""Value of ``LMMS_CAPTIONS_JUDGE``, see :class:`JudgeSettings`."""
 VIDCAPBENCH_FORMATS: Final = ("free", "miradata", "dream1k", "vript", "hunyuan")
 """Caption formats of VidCapBench, its default first."""
 KEY_VARIABLES: Final = tuple(
@@ -189,8 +191,9 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     """
 
     judge: str | None = optional("LMMS_CAPTIONS_JUDGE", whole)
-    """Judge model, or ``lexical`` for the offline stand-in; without, the benchmark's own, which a
-    server on this machine is never asked for."""
+    """Judge model; ``lexical`` for the offline stand-in; ``as-published`` for the judge, wording
+    and sampling of the benchmark's published table. Without, the benchmark's own, which a server on
+    this machine is never asked for."""
     alias: str | None = optional("LMMS_CAPTIONS_JUDGE_ALIAS", whole)
     """Name under which an endpoint answers as the judge, if it differs."""
     judge_url: str | None = optional("LMMS_CAPTIONS_JUDGE_URL", whole)
@@ -280,6 +283,11 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
                 "LMMS_CAPTIONS_JUDGE_MODE: expected one URL with batch, as a batch is at one "
                 f"provider, got {n_urls}"
             )
+
+    @property
+    def is_as_published(self) -> bool:
+        """Whether to judge as a benchmark's published table was judged."""
+        return self.judge == AS_PUBLISHED
 
     @property
     def endpoint(self) -> Endpoint:

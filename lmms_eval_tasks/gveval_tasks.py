@@ -71,7 +71,7 @@ def _no_frames() -> Picture:
 
 def unseen(question: Comparison) -> Comparison:
     """The same question without a look at its video, for estimates."""
-    return replace(question, picture=_no_frames if question.scorer.sees else None)
+    return replace(question, picture=None if question.picture is None else _no_frames)
 
 
 def _expected(judgement: ScoresJudgement, dimensions: Sequence[str]) -> list[float | None]:

@@ -28,7 +28,11 @@ def name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) ->
     if judge is None or judge == NO_JUDGE or labels != [judge.label]:
         named: dict[str, object] = {"model": " + ".join(labels)}
     else:
-        settings = {name: getattr(judge, name) for name in (*defaults, "runs", "temperature")}
+        settings = {
+            name: getattr(judge, name)
+            for name in (*defaults, "runs", "temperature")
+            if hasattr(judge, name)
+        }
         named = {"model": judge.model, **settings}
     config["metadata"] = {**config["metadata"], "judge": named}
 

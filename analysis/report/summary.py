@@ -145,12 +145,15 @@ def _tasks(tasks: Sequence[str], n_tasks: int) -> str:
 
 
 def _warnings(view: View, results: TaskResults, n_videos: int) -> Iterator[str]:
-    paper = str(view.benchmark.judge_defaults.get("model", ""))
+    defaults = view.benchmark.judge_defaults
+    published = defaults.get("as_published")
+    paper = str(defaults.get("model", ""))
+    papers = (paper, published.get("model") if isinstance(published, dict) else paper)
     for judge in _judge(results).split(" + "):
         name = judge.partition(" ")[0]
         if is_offline(name):
             yield f"judged by {judge}, the offline stand-in: a smoke test, no score"
-        elif paper and name and name not in (paper, NO_JUDGE.label.partition(" ")[0]):
+        elif paper and name and name not in (*papers, NO_JUDGE.label.partition(" ")[0]):
             yield f"judged by {judge}; the paper's judge is {paper}, so these are not its numbers"
     if isnan(results.scores.get(view.benchmark.headline, 0.0)):
         yield f"no score (nan): {help_against(results.unscored_reasons)}"

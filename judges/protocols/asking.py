@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Final, cast
 
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, is_offline
@@ -22,6 +22,10 @@ from lmms_eval_captions.judges.settings import JudgeSettings
 
 _RESERVED: Final = {"model", "messages", "stream", "n", "max_tokens", "temperature", "seed"}
 """Fields that have settings of their own, or none."""
+_PUBLISHED: Final = "as_published"
+"""Key of ``metadata.judge``: what a run as published changes."""
+_WORDING: Final = "released_wording"
+"""Key in it: take the wording that the authors released."""
 _NOBODY: Final = "none"
 """Name of the model if no model is asked."""
 
@@ -41,6 +45,8 @@ class JudgeConfig:
     asks: int | None = None
     """Requests for each question in a judge run, of benchmarks that can be asked 1 or 3 times
     (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
+    always_frames: bool = False
+    """Show the judge a clip's frames although its prompt does not speak of them."""
     frames: int | None = None
     """Frames of a clip that the judge is shown, of benchmarks that show as many as one likes
     (``LMMS_CAPTIONS_JUDGE_FRAMES``)."""
@@ -79,11 +85,16 @@ class JudgeConfig:
             SettingsError: If a key is unknown or a value cannot be used.
         """
         keys = [each.name for each in fields(cls) if each.metadata.get("is_key", True)]
-        unknown = sorted(set(defaults) - set(keys))
+        published = dict(cast("Mapping[str, object]", defaults.get(_PUBLISHED) or {}))
+        defaults = {name: value for name, value in defaults.items() if name != _PUBLISHED}
+        unknown = sorted({*defaults, *published} - {*keys, _WORDING})
         if unknown:
             raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {keys}")
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
-        prompts = Prompts(settings.prompts)
+        is_released = bool(published.pop(_WORDING, None)) and settings.is_as_published
+        # What a published table was made with, beside which ours are comparable.
+        base = replace(own, **published) if settings.is_as_published else own  # type: ignore[arg-type]  # checked when built
+        prompts = Prompts(settings.prompts, is_released=is_released)
         prompts.check()
         extra_body = json.loads(settings.extra_body or "{}")
         if reserved := sorted(set(extra_body) & _RESERVED):
@@ -92,19 +103,21 @@ class JudgeConfig:
                 "holds further fields of the request, such as reasoning_effort"
             )
         config = replace(
-            own,
-            model=settings.judge or own.model,
-            runs=settings.runs or own.runs,
-            timeout_s=settings.timeout_s or own.timeout_s,
-            temperature=own.temperature if settings.temperature is None else settings.temperature,
-            asks=own.asks and (settings.vcapsbench_asks or own.asks),
-            frames=own.frames and (settings.frames or own.frames),
+            base,
+            model=base.model if settings.is_as_published else settings.judge or base.model,
+            runs=settings.runs or base.runs,
+            timeout_s=settings.timeout_s or base.timeout_s,
+            temperature=base.temperature if settings.temperature is None else settings.temperature,
+            asks=base.asks and (settings.vcapsbench_asks or base.asks),
+            frames=base.frames and (settings.frames or base.frames),
             prompts=prompts,
-            max_tokens=settings.max_tokens or own.max_tokens,
+            max_tokens=settings.max_tokens or base.max_tokens,
             extra_body=extra_body,
             is_structured=settings.structured,
         )
         named = {name: str(n) for name in ("asks", "frames") if (n := getattr(config, name))}
+        if config.always_frames:
+            named["always_frames"] = "1"
         if config.temperature != own.temperature:
             named["temperature"] = f"{config.temperature:g}"
         if config.max_tokens != own.max_tokens:

@@ -457,7 +457,7 @@ class GVeval:
             DataError: If the picture cannot be made.
         """
         messages = self.messages(caption, references, prompts=config.prompts)
-        if self.sees:
+        if self.sees or (config.always_frames and picture is not None):
             if picture is None:
                 raise SettingsError(f"G-VEval: setting {self.setting!r} needs a picture, got none")
             messages = attach_pictures(messages, await asyncio.to_thread(picture))

@@ -18,6 +18,7 @@ import yaml
 from lmms_eval_captions.judges.endpoint.request import Message, Picture
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.files import read_yaml_file, whole_json
+from lmms_eval_captions.judges.protocols.released import released_prompts
 
 Messages = Sequence[Mapping[str, str]]
 Content = Mapping[str, Messages | str]
@@ -93,6 +94,8 @@ class Prompts:
 
     folder: Path | None = None
     """Files that replace packaged ones, or ``None``."""
+    is_released: bool = False
+    """Take the wording that VDC's authors released for what the folder does not have."""
 
     def check(self) -> None:
         """Raise if the folder cannot be used, before anything is asked."""
@@ -114,7 +117,8 @@ class Prompts:
 
     def read(self, name: str) -> Content:
         """A prompt's file as it is."""
-        return _replacing(self.folder).get(name) or read_yaml(name)
+        released = released_prompts().get(name) if self.is_released else None
+        return _replacing(self.folder).get(name) or released or read_yaml(name)
 
     def text(self, name: str, key: str) -> str:
         """One of the texts of a file of caption prompts."""

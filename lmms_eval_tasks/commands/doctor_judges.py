@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -49,7 +49,7 @@ async def judge_findings(settings: Settings) -> list[Finding]:
     """
     if is_offline(settings.judge):
         return [Finding("judge", ok=True, text=_OFFLINE)]
-    judges = {settings.judge: settings.judge} if settings.judge else _own_judges()
+    judges = _judges(settings)
     endpoint = settings.endpoint
     names = [*judges, *([settings.alias] if settings.alias else [])]
     is_named = settings.judge is not None
@@ -79,7 +79,7 @@ async def sample_findings(settings: Settings) -> list[Finding]:
     sampled = [name for name, each in all_benchmarks().items() if can_be_sampled(each)]
     text = f"{sample_words(settings)}, in {', '.join(sampled)}; the others are asked whole"
     sample = Finding("sample", ok=True, text=text)
-    judges = [settings.judge] if settings.judge else list(_own_judges())
+    judges = list(_judges(settings))
     try:
         model, *_ = {judge: cheap_judge(settings, judge) for judge in judges}.values()
     except CaptionsError as error:
@@ -100,15 +100,14 @@ async def sample_findings(settings: Settings) -> list[Finding]:
     return [sample, *answers, *models]
 
 
-def _own_judges() -> Mapping[str, str]:
-    """The benchmarks' own judges: each model to how it is shown."""
-    benchmarks_of: dict[str, dict[str, None]] = {}
+def _judges(settings: Settings) -> dict[str, str]:
+    """Return the judges that would be asked, each with how it is shown."""
+    if settings.judge and not settings.is_as_published:
+        return {settings.judge: settings.judge}
+    own: dict[str, dict[str, None]] = {}
     for benchmark in benchmarks_by_data():
-        model = str(benchmark.judge_defaults["model"])
-        benchmarks_of.setdefault(model, {})[benchmark.name] = None
-    return {
-        model: f"{model} ({' and '.join(names)}'s own)" for model, names in benchmarks_of.items()
-    }
+        own.setdefault(benchmark.judge_config(settings).model, {})[benchmark.name] = None
+    return {model: f"{model} ({' and '.join(names)}'s own)" for model, names in own.items()}
 
 
 async def _answer(

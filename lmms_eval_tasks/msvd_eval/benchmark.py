@@ -73,7 +73,8 @@ def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
 
 def _questions(doc: Doc, *, sampling: Sampling) -> list[Comparison]:
     scorer = GVeval(doc["setting"])
-    picture = strip_of(SOURCE, str(doc["vname"]), sampling) if scorer.sees else None
+    # Without references alone the judge sees it; as published, always.
+    picture = strip_of(SOURCE, str(doc["vname"]), sampling)
     return [Comparison(scorer, tuple(doc["references"]), picture)]
 
 
