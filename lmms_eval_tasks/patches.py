@@ -21,7 +21,7 @@ import wrapt
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.registry import other_tasks_paths, tasks_path
 from lmms_eval_captions.lmms_eval_tasks.run_errors import ERROR_NOTES
 
 _EVALUATOR: Final = "lmms_eval.evaluator"
@@ -145,7 +145,7 @@ def _add_tasks(call: Call) -> object:
     given = call.arguments["include_path"]
     paths = [given] if isinstance(given, str) else list(given or [])
     if call.arguments["include_defaults"]:
-        paths.append(str(tasks_path()))
+        paths += map(str, (tasks_path(), *other_tasks_paths()))
     return call.proceed(include_path=paths or None)
 
 

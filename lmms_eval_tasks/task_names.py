@@ -9,14 +9,30 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from loguru import logger
+
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, read_plain_yaml
-from lmms_eval_captions.lmms_eval_tasks.registry import BENCHMARKS
+from lmms_eval_captions.lmms_eval_tasks.registry import benchmark_paths, tasks_path
+
+
+@cache
+def _all_benchmarks() -> Mapping[str, Benchmark[Any, Any]]:
+    found = {}
+    for name, path in benchmark_paths().items():
+        try:
+            found[name] = _record(path)
+        except Exception as error:
+            if path.startswith("lmms_eval_captions."):
+                raise
+            # Of another package: it costs itself and nothing else.
+            logger.warning("the benchmark {} ({}) cannot be used: {!r}", name, path, error)
+    return found
 
 
 def all_benchmarks() -> dict[str, Benchmark[Any, Any]]:
-    """Every benchmark by its name here."""
-    return {name: _record(path) for name, path in BENCHMARKS.items()}
+    """Return every benchmark by its name."""
+    return dict(_all_benchmarks())
 
 
 @cache
@@ -74,7 +90,7 @@ def task_groups() -> dict[str, tuple[str, ...]]:
     """Group to its tasks, those of the groups in it too, as the YAML files have them."""
     folders = dict.fromkeys(benchmark.folder for benchmark in all_benchmarks().values())
     members: dict[str, list[str]] = {}
-    for folder in (*folders, Path(__file__).parent):
+    for folder in (*folders, tasks_path()):
         members.update(_groups_in(folder))
     return {group: tuple(dict.fromkeys(_flat(group, members))) for group in members}
 

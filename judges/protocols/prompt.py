@@ -7,11 +7,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import yaml
 
@@ -19,6 +21,9 @@ from lmms_eval_captions.judges.endpoint.request import Message, Picture
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.files import read_yaml_file, whole_json
 from lmms_eval_captions.judges.protocols.released import released_prompts
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 Messages = Sequence[Mapping[str, str]]
 Content = Mapping[str, Messages | str]
@@ -57,9 +62,22 @@ def file_and_key(name: str) -> tuple[str, str]:
 
 @cache
 def read_yaml(name: str) -> Content:
-    """The packaged data file ``prompts/<name>.yaml`` as it is."""
-    loaded: Content = yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    """Return the packaged data file ``prompts/<name>.yaml`` as it is."""
+    files = [file for folder in _folders() if (file := folder / f"{name}.yaml").is_file()]
+    loaded: Content = yaml.safe_load((files or [_FOLDER / f"{name}.yaml"])[0].read_text("utf-8"))
     return loaded
+
+
+@cache
+def _folders() -> Sequence[Traversable]:
+    """Return the folders of prompts: ours, and those next to benchmarks of other packages."""
+    points = entry_points(group="lmms_eval_captions.benchmarks")
+    packages = dict.fromkeys(point.module.rpartition(".")[0] for point in points)
+    found = [_FOLDER]
+    for package in packages:
+        with suppress(ImportError):
+            found.append(resources.files(package) / "prompts")
+    return [folder for folder in found if folder.is_dir()]
 
 
 def attach_pictures(messages: Sequence[Message], *pictures: Picture) -> list[Message]:
@@ -175,7 +193,7 @@ def _replacing(folder: Path | None) -> Mapping[str, Content]:
 
 
 def _packaged_names() -> list[str]:
-    names = (entry.name for entry in _FOLDER.iterdir())
+    names = (entry.name for folder in _folders() for entry in folder.iterdir())
     return sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING))
 
 

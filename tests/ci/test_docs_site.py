@@ -64,16 +64,16 @@ def test_a_section_ends_at_the_next_of_its_level() -> None:
 def test_an_included_section_brings_its_links_along() -> None:
     """They are read from where the section stands, and lead from where it is shown."""
     text = "<!-- include: ../ARCHITECTURE.md#a-benchmark -->"
-    places = {"tests/support/toy_benchmark": "source/toy.md"}
+    places = {"examples/caption_facts": "source/toy.md"}
     shown = for_site(text, "docs/add-a-benchmark.md", "deep/page.md", places)
     assert "](../source/toy.md)" in shown
-    assert "mybench" in shown
+    assert "Hooks, `estimate`" in shown
 
 
 def test_files_that_are_linked_are_shown() -> None:
     """One file is a page, and a folder is one with all of its files."""
     assert "judges/protocols/prompts/vdc_vdd.yaml" in linked_files()
     assert "``````yaml\n" in source_page("judges/protocols/prompts/vdc_vdd.yaml")
-    folder = source_page("tests/support/toy_benchmark")
-    assert folder.count("\n## tests/support/toy_benchmark/") == 9
+    folder = source_page("examples/caption_facts")
+    assert folder.count("\n## examples/caption_facts/") == 11
     assert "__pycache__" not in folder

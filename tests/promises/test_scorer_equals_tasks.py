@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
-from lmms_eval_captions.lmms_eval_tasks.registry import BENCHMARKS
+from lmms_eval_captions.lmms_eval_tasks.registry import benchmark_paths
 from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import NO_CAPTION_GIVEN
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
@@ -114,7 +114,7 @@ def test_every_task_has_its_protocol() -> None:
     assert set(PROTOCOLS) <= asking
     kinds = {id(our_benchmarks()[name]) for name in PROTOCOLS}
     assert kinds == {id(our_benchmarks()[name]) for name in asking}
-    assert len(kinds) == len(BENCHMARKS) - 1
+    assert len(kinds) == len(benchmark_paths()) - 1
 
 
 @pytest.mark.parametrize(

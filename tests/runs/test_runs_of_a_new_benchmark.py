@@ -1,8 +1,7 @@
-"""A sixth benchmark is one folder, a protocol with its prompts, and one line of registration."""
+"""A benchmark in a package of its own runs everywhere, and nothing of ours is edited for it."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import math
@@ -16,14 +15,13 @@ from pathlib import Path
 import pytest
 
 from judge_server import Behaviour, JudgeServer
+from report_pages import parsed
 from runs import environment, run_lmms_eval
 
 pytestmark = pytest.mark.cli
 
 REPO = Path(__file__).resolve().parents[2]
-TOY = REPO / "tests" / "support" / "toy_benchmark"
-PACKAGE = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
-LINE = '    "toy": f"{_HERE}.toy.benchmark.TOY",\n'
+EXAMPLE = REPO / "examples" / "caption_facts"
 
 VIDEOS = {
     "dog": (
@@ -81,37 +79,23 @@ def _scores(verdicts: Counter[str]) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package that has the toy benchmark too, for ``PYTHONPATH``."""
-    package = tmp_path_factory.mktemp("packages") / "lmms_eval_captions"
-    for folder in PACKAGE:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPO / folder, package / folder, ignore=ignored)
-    for file in ("__init__.py", "constraints.txt"):
-        shutil.copy(REPO / file, package)
-    before = {path for path in package.rglob("*") if path.is_file()}
-    for folder in ("judges", "lmms_eval_tasks"):
-        shutil.copytree(
-            TOY / folder,
-            package / folder,
-            ignore=shutil.ignore_patterns("__pycache__"),
-            dirs_exist_ok=True,
-        )
-    added = {path for path in package.rglob("*") if path.is_file()} - before
-    registry = package / "lmms_eval_tasks" / "registry.py"
-    text = registry.read_text()
-    head, _, tail = text.partition("\n}\n")
-    registry.write_text(f"{head}\n{LINE}}}\n{tail}")
-    changed = [
-        line
-        for line in difflib.ndiff(text.splitlines(), registry.read_text().splitlines())
-        if line[0] in "+-"
+    """A folder that the example was installed in with pip, for ``PYTHONPATH``."""
+    folder = tmp_path_factory.mktemp("packages")
+    source = folder / "source"
+    shutil.copytree(EXAMPLE, source)
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        *options,
+        "--target",
+        str(folder),
+        str(source),
     ]
-    assert len(added) <= 9, sorted(map(str, added))
-    assert len(changed) == 1, changed
-    for name in added:
-        # What is there already is not replaced.
-        assert not (REPO / name.relative_to(package)).exists()
-    return package.parent
+    subprocess.run(command, check=True)
+    return folder
 
 
 @pytest.fixture
@@ -136,7 +120,7 @@ def _command(env: dict[str, str], *arguments: str) -> subprocess.CompletedProces
 
 
 def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: Path) -> None:
-    """Extracted facts, two kinds of verdict and a group's metric: run, estimate, doctor, check."""
+    """With extracted facts and two kinds of verdict: in every command that looks at benchmarks."""
     captions = tmp_path / "captions.jsonl"
     n_facts = sum(len(_sentences(caption)) for caption in SAID.values())
     n_reference = sum(len(facts) for _, facts in VIDEOS.values())
@@ -179,10 +163,20 @@ def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: P
     kinds = run.breakdown("toy_facts")["kinds"]
     assert kinds["extracted"]["n_questions"] == n_facts
     assert kinds["color"]["n_questions"] == 4
-    samples = {sample["target"]: sample["f1"]["judgements"] for sample in run.samples("toy_facts")}
+    samples = {
+        sample["target"]: sample["coverage"]["judgements"] for sample in run.samples("toy_facts")
+    }
     for video, (caption, facts) in VIDEOS.items():
         n_own = len(_sentences(caption)) if video in SAID else 0
         assert len(samples[video]) == n_own + len(facts)
     check = _command(env, "check", str(run.output))
     assert (check.returncode, check.stderr) == (0, ""), check.stdout
     assert "toy_facts|judge:a-judge|" in check.stdout
+    shutil.copytree(run.output, tmp_path / "again")
+    compare = _command(env, "compare", str(run.output), str(tmp_path / "again"), "--tasks", "toy")
+    assert (compare.returncode, compare.stderr) == (0, "")
+    assert f"{expected['coverage']:.2f}" in compare.stdout
+    page = tmp_path / "report.html"
+    report = _command(env, "report", str(run.output), "-o", str(page), "--frames", "0")
+    assert report.returncode == 0, report.stderr
+    assert parsed(page.read_text()).view("toy_facts")["headline"] == "coverage"

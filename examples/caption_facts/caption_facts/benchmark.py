@@ -5,19 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import nan
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, get_args
 
-from lmms_eval_captions.judges.protocols.toy import (
+from caption_facts.protocol import (
     FactJudgement,
+    FactVerdict,
     Reference,
     judge_facts,
     silent_facts,
 )
-
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Task, over_questions
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Doc,
+    Metric,
+    Task,
+    over_questions,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+from lmms_eval_captions.lmms_eval_tasks.ratios import (
+    DENOMINATOR,
+    NEITHER,
+    NUMERATOR,
+    of_verdicts,
+)
 
 FILE: Final = "toy.jsonl"
 SOURCE: Final = Source(
@@ -53,6 +65,12 @@ def toy_f1(verdicts: Sequence[str | None]) -> float:
     return 2 * precision * coverage / total if total else 0.0
 
 
+_NOTHING: Final = dict.fromkeys(get_args(FactVerdict), NEITHER)
+# Ratios of sums over captions, from which intervals and comparisons follow.
+_PRECISION: Final = of_verdicts({**_NOTHING, "supported": NUMERATOR, "contradicted": DENOMINATOR})
+_COVERAGE: Final = of_verdicts({**_NOTHING, "covered": NUMERATOR, "missed": DENOMINATOR})
+
+
 def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
     path = find_file(settings, SOURCE, FILE)
     return [
@@ -71,7 +89,7 @@ def _task(name: str, **fields: str) -> Task:
     )
 
 
-def _section(_doc: Any, _question: Reference, judgement: FactJudgement | None) -> dict[str, str]:
+def _section(_doc: Doc, _question: Reference, judgement: FactJudgement | None) -> dict[str, str]:
     return {} if judgement is None else {"kinds": judgement.kind}
 
 
@@ -87,11 +105,17 @@ TOY: Final[Benchmark[Reference, FactJudgement]] = Benchmark(
     counts_ahead=False,
     silent=silent_facts,
     metrics={
-        "precision": Metric(score=over_questions(toy_precision)),
-        "coverage": Metric(score=over_questions(toy_coverage)),
+        "coverage": Metric(
+            score=over_questions(toy_coverage), ratios=_COVERAGE, labels=get_args(FactVerdict)
+        ),
+        "precision": Metric(score=over_questions(toy_precision), ratios=_PRECISION),
         "f1": Metric(score=over_questions(toy_f1)),
     },
-    headline="f1",
+    headline="coverage",
+    headline_means="% of the reference's facts that the caption covers",
+    right=frozenset({"covered", "supported"}),
+    missed=frozenset({"missed"}),
+    wrong=frozenset({"contradicted"}),
     groups=_section,
     sections={"kinds": ("extracted",)},
     output_tokens={"toy.facts": 40, "toy.verdict": 1},
