@@ -24,8 +24,6 @@ from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from priorities import be_scheduled_as_usual
 
-"""A part of the package once a test has copied it there: it cannot be imported from here."""
-
 draw_examples(anew="FULL_SIZE" in os.environ)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
