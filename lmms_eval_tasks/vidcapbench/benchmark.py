@@ -36,6 +36,7 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
     of_verdicts,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     CATEGORIES,
     QUESTION_FILE,
@@ -272,7 +273,8 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
         "sub_categories": tuple(chain.from_iterable(CATEGORIES.values())),
     },
     fields=_fields,
-    extras=lambda _judgements, fields: {"con": "unavailable"} if "con_reason" in fields else {},
+    # What counted the tokens of con.
+    extras=lambda _judgements, fields: {"con": UNAVAILABLE if "con_reason" in fields else "t5"},
     summary=_summary,
     paper_table=PAPER_TABLE,
     output_tokens={"vidcapbench_answer": 12, "vidcapbench_judge": 60},

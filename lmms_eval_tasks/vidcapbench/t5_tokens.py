@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Final, cast
 from lmms_eval_captions.judges.errors import DataError
 
 TokenCounter = Callable[[str], int]
+
+_SPECIAL: Final = re.compile(r"</s>|<pad>|<unk>|<extra_id_\d{1,2}>")
+"""One token each, as in transformers; models write them into captions."""
 
 HUB_REPO: Final = "google/flan-t5-base"
 _MODEL: Final = "spiece.model"
@@ -68,7 +72,16 @@ def _sentencepiece(file: Path) -> TokenCounter:
     from sentencepiece import SentencePieceProcessor
 
     processor = SentencePieceProcessor(model_file=str(file))
-    return lambda text: len(processor.encode(_sendable(text))) + 1
+
+    def count(text: str) -> int:
+        *pieces, last = _SPECIAL.split(_sendable(text))
+        return (
+            sum(len(processor.encode(piece)) + 1 for piece in pieces)
+            + len(processor.encode(last))
+            + 1
+        )
+
+    return count
 
 
 def _fast(file: Path) -> TokenCounter:

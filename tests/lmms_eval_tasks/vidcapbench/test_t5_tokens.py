@@ -49,6 +49,8 @@ def test_real_texts_count_as_in_the_reference_tokenizer(shared_data: Path) -> No
         pytest.param("\ufb01ne ½ ＡＢ e\u0301", None, id="normalised"),
         pytest.param("\u200b x\u00a0y\x00z", None, id="invisible"),
         pytest.param("word " * 5_000, 5_001, id="long"),
+        pytest.param("</s> A dog </s></s>", 6, id="special"),
+        pytest.param("<pad><extra_id_0> dog <unk> </s", None, id="more special"),
     ],
 )
 def test_odd_texts_count_as_in_the_reference_tokenizer(
