@@ -1,4 +1,8 @@
-"""CapQuiz (section 3.4): precision, recall and F1."""
+"""CapQuiz (section 3.4): precision, recall and F1.
+
+Each takes a verdict per question, of any number of captions, and returns a percentage in [0, 100],
+higher is better. ``None`` is unscored and leaves the denominator; ``nan`` if the denominator is 0.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,7 @@ from lmms_eval_captions.judges.verdict import QuizOutcome
 
 
 def capp(verdicts: Iterable[QuizOutcome | None]) -> float:
-    """Factuality (CapP): share of the determinate answers from captions that are right.
-
-    Args:
-        verdicts: One per question, of any number of captions; ``None`` is unscored.
-
-    Returns:
-        Percentage in [0, 100], higher is better; ``nan`` when no answer was determinate.
-
-    Source:
-        CapQuiz, section 3.4: TP / (TP + FP).
+    """Return factuality (CapP): TP / (TP + FP), how many of the determinate answers are right.
 
     >>> capp(["true_positive", "false_positive", "false_negative", None])
     50.0
@@ -28,17 +23,7 @@ def capp(verdicts: Iterable[QuizOutcome | None]) -> float:
 
 
 def capr(verdicts: Iterable[QuizOutcome | None]) -> float:
-    """Coverage (CapR): share of all questions that captions answer right.
-
-    Args:
-        verdicts: One per question, of any number of captions; ``None`` is unscored.
-
-    Returns:
-        Percentage in [0, 100], higher is better. Unscored questions leave the denominator; ``nan``
-        when nothing was scored.
-
-    Source:
-        CapQuiz, section 3.4: TP / N.
+    """Return coverage (CapR): TP / N, how many of all questions are answered right.
 
     >>> capr(["true_positive", "false_positive", "false_negative", "false_negative", None])
     25.0
@@ -48,20 +33,9 @@ def capr(verdicts: Iterable[QuizOutcome | None]) -> float:
 
 
 def capf1(verdicts: Iterable[QuizOutcome | None]) -> float:
-    """Overall score (CapF1): harmonic mean of factuality (CapP) and coverage (CapR).
+    """Return the overall score (CapF1): the harmonic mean of factuality and coverage.
 
-    Computed from the counts, 2 TP / (TP + FP + N), which is the same and is 0, not undefined, for
-    captions that answer nothing right.
-
-    Args:
-        verdicts: One per question, of any number of captions; ``None`` is unscored.
-
-    Returns:
-        Percentage in [0, 100], higher is better. Unscored questions leave the denominator; ``nan``
-        when nothing was scored.
-
-    Source:
-        CapQuiz, section 3.4.
+    Computed as 2 TP / (TP + FP + N), which is the same, but 0 if nothing is answered right.
 
     >>> capf1(["true_positive", "true_positive", "false_positive", "false_negative", None])
     57.142857142857146

@@ -1,4 +1,8 @@
-"""VidCapBench (section 3.2): accuracy, precision, coverage and conciseness."""
+"""VidCapBench (section 3.2): accuracy, precision, coverage and conciseness.
+
+Each takes a verdict per question-answer pair, over all videos; higher is better. ``None`` is
+unscored and leaves the denominator; ``nan`` if the denominator is 0.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,7 @@ from lmms_eval_captions.judges.verdict import Correctness
 
 
 def vidcapbench_acc(verdicts: Iterable[Correctness | None]) -> float:
-    """Share of question-answer pairs that captions answer fully and rightly.
-
-    Args:
-        verdicts: One per pair, over all videos; ``None`` is unscored.
-
-    Returns:
-        Percentage in [0, 100], higher is better. Unscored pairs leave the denominator; ``nan``
-        when nothing was scored.
-
-    Source:
-        VidCapBench, section 3.2: n_c / (n_p + n_c + n_w + n_n).
+    """Return the percentage of pairs that captions answer fully and rightly: n_c / n.
 
     >>> vidcapbench_acc(["correct", "partial", "neutral", "wrong", None])
     25.0
@@ -29,17 +23,7 @@ def vidcapbench_acc(verdicts: Iterable[Correctness | None]) -> float:
 
 
 def vidcapbench_pre(verdicts: Iterable[Correctness | None]) -> float:
-    """Share of what captions mention that is at least partly right.
-
-    Args:
-        verdicts: One per question-answer pair, over all videos; ``None`` is unscored.
-
-    Returns:
-        Percentage in [0, 100], higher is better. Unscored pairs and those that captions leave out
-        are not in the denominator; ``nan`` when nothing is in it.
-
-    Source:
-        VidCapBench, section 3.2: (n_p + n_c) / (n_p + n_c + n_w).
+    """Return the percentage of mentioned pairs that are partly right: (n_p + n_c) / (n - n_n).
 
     >>> vidcapbench_pre(["correct", "partial", "neutral", "wrong", "wrong", None])
     50.0
@@ -50,17 +34,7 @@ def vidcapbench_pre(verdicts: Iterable[Correctness | None]) -> float:
 
 
 def vidcapbench_cov(verdicts: Iterable[Correctness | None]) -> float:
-    """Share of question-answer pairs whose content captions mention, rightly or not.
-
-    Args:
-        verdicts: One per pair, over all videos; ``None`` is unscored.
-
-    Returns:
-        Percentage in [0, 100], higher is better. Unscored pairs leave the denominator; ``nan``
-        when nothing was scored.
-
-    Source:
-        VidCapBench, section 3.2: (n_p + n_c + n_w) / (n_p + n_c + n_w + n_n).
+    """Return the percentage of pairs that captions mention, rightly or wrongly: (n - n_n) / n.
 
     >>> vidcapbench_cov(["correct", "partial", "neutral", "wrong", None])
     75.0
@@ -71,24 +45,17 @@ def vidcapbench_cov(verdicts: Iterable[Correctness | None]) -> float:
 
 
 def vidcapbench_con(verdicts: Iterable[Correctness | None], n_tokens: Iterable[float]) -> float:
-    """What each token of the captions contributes to their accuracy, as the paper prints it.
+    """Return conciseness: 100 times accuracy in percent per token of the captions, <= 10,000.
 
-    Args:
-        verdicts: One per question-answer pair, over all videos; ``None`` is unscored.
-        n_tokens: T5 tokens of each caption at hand, those of videos without a question too; the
-            end of sequence counts, so >= 1, and 1 for an empty caption.
-
-    Returns:
-        100 times accuracy in percent over the captions' mean number of tokens, in [0, 10,000],
-        higher is better; ``nan`` when nothing was scored or there is no caption.
+    ``n_tokens`` holds each caption's T5 tokens, 1 for an empty one: the end of sequence counts.
 
     Raises:
         ValueError: If a caption has less than one token.
 
     Source:
-        VidCapBench, section 3.2: Acc / tau; Table 3: "we have multiplied Con by 100".
-        VidCapBench/VidCapBench@4857cd8:eval.py. Parity: tau is that of all captions, whatever
-        questions accuracy is of; of a dimension, too, it is that of whole captions.
+        Acc / tau; Table 3: "we have multiplied Con by 100".
+        VidCapBench/VidCapBench@4857cd8:eval.py. Parity: tau is that of all captions in full, also
+        for the accuracy of a dimension.
 
     >>> vidcapbench_con(["correct", "neutral"], [150, 250])
     25.0
