@@ -19,7 +19,6 @@ from lmms_eval_captions.judges.protocols.vidcapbench import Question, judge_ques
 from lmms_eval_captions.judges.verdict import Correctness
 from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work, kept
-from lmms_eval_captions.metrics.agreement import same_verdict
 
 Problem = Literal["inconsistent", "always wrong", "not judged"]
 """What is wrong with a pair, or that it is not known."""
@@ -87,10 +86,10 @@ def problem_of(verdicts: Verdicts) -> Problem | None:
     >>> problem_of(["wrong", "wrong", "wrong", "wrong", None])
     'not judged'
     """
-    is_same = same_verdict(verdicts[:N_FIRST])
-    if is_same is False:
+    first = verdicts[:N_FIRST]
+    if len({verdict for verdict in first if verdict is not None}) > 1:
         return "inconsistent"
-    if is_same is None:
+    if None in first:
         return "not judged"
     if any(verdict not in ("wrong", None) for verdict in verdicts):
         return None
