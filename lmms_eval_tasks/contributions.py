@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
-from math import isnan, nan
+from math import fsum, isnan, nan
 from statistics import fmean
 from typing import Any, Final
+
+import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighed
 from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score
-from lmms_eval_captions.metrics.parts import jackknife_influences, ratio_influences
+from lmms_eval_captions.metrics.parts import influences_of_videos
 
 _MOST_READS: Final = 100_000_000
 """Values that leaving out every caption in turn may read, some ten seconds' worth."""
@@ -75,7 +77,9 @@ def _of_run(
             is_scored or any(any(pair) for pair in pairs)
             for is_scored, pairs in zip(has_part, parts, strict=True)
         ]
-        influences = ratio_influences(parts, scale=metric.scale)
+        # Every caption counts as a video of its own.
+        of_captions = np.array(parts, dtype=np.float64)[None, :, None]
+        influences = influences_of_videos(of_captions, scale=metric.scale)[0].tolist()
     return [value if is_in else None for value, is_in in zip(influences, has_part, strict=True)]
 
 
@@ -85,18 +89,20 @@ def _left_out(
     records: Sequence[CaptionRecord],
     has_part: Sequence[bool],
 ) -> list[float]:
-    """The influences on a metric that is not known to be a ratio."""
+    """The influences on a metric that is not known to be a ratio.
+
+    Source: the delete-one jackknife (Efron and Stein, The Jackknife Estimate of Variance, 1981).
+    """
     chosen = list(compress(range(len(videos)), has_part))
     n_values = sum(len(videos[place]) for place in chosen)
     if len(chosen) < 2 or len(chosen) * n_values > _MOST_READS:
         return [nan] * len(videos)
-
-    def score_of(places: Sequence[int]) -> float:
-        kept = [chosen[place] for place in places]
-        return metric.score([videos[place] for place in kept], [records[place] for place in kept])
-
-    influences = dict(zip(chosen, jackknife_influences(len(chosen), score_of), strict=True))
-    return [influences.get(place, 0.0) for place in range(len(videos))]
+    scores = {}
+    for left in chosen:
+        kept = [place for place in chosen if place != left]
+        scores[left] = metric.score([videos[of] for of in kept], [records[of] for of in kept])
+    mean, n = fsum(scores.values()) / len(scores), len(scores)
+    return [(mean - scores.get(of, mean)) * (n - 1) / n for of in range(len(videos))]
 
 
 def _mean(of_runs: Sequence[float | None]) -> float | None:

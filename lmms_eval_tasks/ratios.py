@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import fsum
+from math import fsum, isnan, nan
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.metrics.parts import Parts, sum_influences
+
+Parts = Sequence[tuple[float, float]]
+"""What one caption adds to the numerator and to the denominator of each ratio."""
 
 Ratios = Callable[[Sequence[Sequence[Any]], Sequence[CaptionRecord]], Sequence[Parts]]
 """From the values that a metric reads of each caption in one judge run, and the captions' records,
@@ -74,14 +76,45 @@ def of_sums(value_of: SumsOf) -> Ratios:
         scored = [row for row in rows if row is not None]
         if not scored:
             return [[NEITHER]] * len(rows)
-        value = value_of([fsum(column) for column in zip(*scored, strict=True)])
-        influences = iter(sum_influences(scored, value_of))
+        value, found = _value_and_influences(scored, value_of)
+        influences = iter(found)
         return [
             [NEITHER if row is None else (value + len(scored) * next(influences), 1.0)]
             for row in rows
         ]
 
     return ratios
+
+
+_STEP: Final = 1e-5
+"""Share of a sum by which it changes for a derivative."""
+
+
+def _value_and_influences(
+    rows: Sequence[Sequence[float]], value_of: SumsOf
+) -> tuple[float, list[float]]:
+    """Return a value of sums over captions, and each caption's first-order effect on it.
+
+    Source: infinitesimal jackknife (Jaeckel, 1972), its gradient by central differences.
+    """
+    sums = [fsum(column) for column in zip(*rows, strict=True)]
+    value = value_of(sums)
+    if isnan(value):
+        return nan, [nan] * len(rows)
+
+    def slope(index: int) -> float:
+        step = _STEP * sums[index]
+        above, below = (
+            value_of([*sums[:index], sums[index] + way, *sums[index + 1 :]])
+            for way in (step, -step)
+        )
+        return (above - below) / (2 * step) if step else 0.0
+
+    slopes = [slope(index) for index in range(len(sums))]
+    effects = [fsum(s * x for s, x in zip(slopes, row, strict=True)) for row in rows]
+    # They sum to 0 except for rounding.
+    rest = fsum(effects) / len(effects)
+    return value, [effect - rest for effect in effects]
 
 
 def _total(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -1,470 +1,81 @@
-"""A score with its 95% interval over videos, over one or more judge runs."""
+"""A score with its 95% interval over videos."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, Literal
 from zlib import crc32
 
 import numpy as np
 
 from lmms_eval_captions.metrics.parts import (
+    Floats,
+    Indices,
+    RatioParts,
     influences_of_videos,
-    merged_terms,
+    judge_variances,
     n_videos_of,
+    other_factors,
     parts_within,
+    ratios_of,
+    t_quantile,
     values_of_runs,
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    from lmms_eval_captions.metrics.parts import RatioParts
-
-
-def arcsine(share: Floats) -> Floats:
-    """The angle in [0, pi / 2] whose squared sine is a share.
-
-    >>> arcsine(np.array([0.0, 0.5, 1.0])).round(3).tolist()
-    [0.0, 0.785, 1.571]
-    """
-    return np.asarray(np.arcsin(np.sqrt(np.clip(share, 0.0, 1.0))))
-
-
-def arcsine_slope(share: Floats) -> Floats:
-    """Derivative of :func:`arcsine`, infinite at 0 and 1.
-
-    >>> arcsine_slope(np.array([0.5])).tolist()
-    [1.0]
-    """
-    inside = np.clip(share, 0.0, 1.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(0.5 / np.sqrt(inside * (1.0 - inside)))
-
-
-def share_of_arcsine(angle: Floats) -> Floats:
-    """The share of an angle; 0 below and 1 above the angles of shares.
-
-    >>> share_of_arcsine(np.array([-1.0, 0.7853981633974483, 9.0])).round(3).tolist()
-    [0.0, 0.5, 1.0]
-    """
-    return np.asarray(np.sin(np.clip(angle, 0.0, np.pi / 2)) ** 2)
-
-
-N_DRAWS: Final = 1999
-"""One less than a multiple of 40, so that the ends of a 95 % interval are draws themselves."""
-
-_DRAWN_AT_ONCE: Final = 100_000
-"""Videos that are drawn at once, so few that a processor's cache holds them."""
-
-
-@lru_cache(maxsize=4)
-def video_draws(n_videos: int, *, n_draws: int = N_DRAWS, seed: int = 0) -> NDArray[np.float64]:
-    """How often each video is taken in each draw of as many videos, with replacement.
-
-    A video is taken with all its questions and judge runs: they are right or wrong together.
-
-    Args:
-        n_videos: >= 1.
-        n_draws: >= 1.
-        seed: The same seed gives the same draws, whatever was drawn before.
-
-    Returns:
-        Shape (n_draws, n_videos), whole numbers >= 0 whose rows sum to n_videos; not to be written
-        to.
-
-    Source:
-        Efron (1979); of clusters: Field and Welsh, Bootstrapping clustered data (2007).
-
-    >>> video_draws(3, n_draws=2).sum(axis=1).tolist()
-    [3.0, 3.0]
-    """
-    rng = np.random.default_rng(seed)
-    draws = np.empty((n_draws, n_videos))
-    n_rows = max(1, _DRAWN_AT_ONCE // n_videos)
-    for row in range(0, n_draws, n_rows):
-        some = draws[row : row + n_rows]
-        taken = rng.integers(0, n_videos, size=some.shape, dtype=np.int64)
-        taken += n_videos * np.arange(len(some))[:, None]
-        some[:] = np.bincount(taken.ravel(), minlength=some.size).reshape(some.shape)
-    draws.flags.writeable = False
-    return draws
-
-
-_ONE_THREAD: Final = 250_000
-"""Products in one multiplication of matrices: OpenBLAS sets several threads on more, which burn
-the processor while they wait and gain nothing here."""
-_SAME_SPREAD: Final = 1e-12
-"""Variance in a draw, as a share of the sample's, that is rounding: all videos drawn are alike."""
-
-
-class Sums(NamedTuple):
-    """Metrics as ``scale`` times a sum over terms of products of ratios, one of each sample."""
-
-    ratios: Floats
-    """Shape (..., n_terms, n_factors)."""
-    bottoms: Floats
-    """Denominators of the ratios, the same shape."""
-
-    def values(self, scale: float) -> Floats:
-        """The metrics, shape (...)."""
-        return np.asarray(scale * self.ratios.prod(axis=-1).sum(axis=-1))
-
-    def slopes(self, scale: float) -> Floats:
-        """Their derivatives along the numerators, shape (..., n_terms, n_factors)."""
-        factors = np.arange(self.ratios.shape[-1])
-        others = [self.ratios[..., factors != k].prod(axis=-1) for k in factors]
-        return np.asarray(scale * np.stack(others, axis=-1) / self.bottoms)
-
-
-def sums_of(parts: Floats) -> Sums:
-    """The ratios of samples, shape (..., n_videos, n_terms, n_factors, 2)."""
-    totals = parts.sum(axis=-4)
-    return Sums(totals[..., 0] / totals[..., 1], totals[..., 1])
-
-
-def influences_of(parts: Floats, sums: Sums, *, scale: float) -> Floats:
-    """First-order effect of each video on the metric of its sample, shape (..., n_videos)."""
-    residuals = _residuals(parts, sums)
-    slopes = sums.slopes(scale)[..., None, :, :]
-    return np.asarray((slopes * residuals).sum(axis=(-2, -1)))
-
-
-def bootstrap_t(parts: Floats, *, scale: float, level: float) -> tuple[Floats, Floats]:
-    """How many standard errors a metric lies from the truth, at most below and above.
-
-    Videos are drawn with replacement; in each draw the metric's distance from that of the sample is
-    taken in standard errors of that draw, both on the arcsine scale, where the error of a share
-    hardly depends on the share.
-
-    Args:
-        parts: Shape (n_samples, n_videos, n_terms, n_factors, 2): of each of many samples of as
-            many videos, what videos add, as :func:`merged_terms` gives it.
-        scale: What a sum over terms of 1 is as a share of the metric's range, lowest value 0.
-        level: Share of intervals that cover, in (0, 1).
-
-    Returns:
-        Two arrays of shape (n_samples,): the quantiles at (1 - level) / 2 and (1 + level) / 2 of
-        that distance, <= 0 and >= 0 but for odd samples, infinite where no draw tells; ``nan``
-        where a metric has no value in any draw.
-
-    Source:
-        Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 12.5 (bootstrap-t)
-        and 12.6 (after a transformation that stabilises the variance); the standard error is that
-        of Liang and Zeger (1986). Deviation: the transformation is the arcsine of a share, not one
-        estimated by a second bootstrap.
-
-    >>> of_video = np.array([[[1.0, 2.0]], [[2.0, 2.0]], [[0.0, 2.0]], [[1.0, 2.0]]])
-    >>> low, high = bootstrap_t(of_video[None, :, None], scale=1.0, level=0.95)
-    >>> bool(low[0] < -1.96), bool(high[0] > 1.96)
-    (True, True)
-    """
-    n_samples, n_videos = parts.shape[:2]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sums = sums_of(parts)
-        centre = arcsine(sums.values(scale))[:, None]
-        totals, squares = _totals(parts, sums, video_draws(n_videos))
-        shape = (n_samples, -1, *sums.ratios.shape[1:])
-        tops, bottoms = (half.reshape(shape) for half in np.split(totals, 2, axis=-1))
-        shifts = tops / bottoms
-        drawn = Sums(sums.ratios[:, None] + shifts, bottoms)
-        slopes = drawn.slopes(scale)
-        gradient = np.concatenate(
-            [of.reshape(*totals.shape[:2], -1) for of in (slopes, -slopes * shifts)], axis=-1
-        )
-        variances = np.einsum("sbi,sbij,sbj->sb", gradient, squares, gradient, optimize=True)
-        least = _SAME_SPREAD * (influences_of(parts, sums, scale=scale) ** 2).sum(axis=-1)[:, None]
-        variances = np.where(variances > least, variances, 0.0)
-        errors = np.sqrt(variances * n_videos / (n_videos - 1))
-        values = drawn.values(scale)
-        away = arcsine(values) - centre
-        distances = away / (errors * arcsine_slope(values))
-    # Where all videos drawn are alike, or all at a bound, the distance is beyond any.
-    alone = np.isnan(distances) & np.isfinite(away)
-    distances[alone] = np.copysign(np.inf, away[alone])
-    distances[alone & (away == 0)] = 0.0
-    return _quantiles(distances, (1 - level) / 2)
-
-
-def _residuals(parts: Floats, sums: Sums) -> Floats:
-    """What videos add to numerators beyond their share, shape (..., n_videos, terms, factors)."""
-    return np.asarray(parts[..., 0] - sums.ratios[..., None, :, :] * parts[..., 1])
-
-
-def _totals(parts: Floats, sums: Sums, draws: Floats) -> tuple[Floats, Floats]:
-    """Of each draw the sums of residuals and denominators, and of the products of any two."""
-    n_samples, n_videos = parts.shape[:2]
-    halves = (_residuals(parts, sums), parts[..., 1])
-    columns = np.concatenate([half.reshape(n_samples, n_videos, -1) for half in halves], axis=-1)
-    n = columns.shape[-1]
-    first, second = np.triu_indices(n)
-    products = columns[..., first] * columns[..., second]
-    every = np.concatenate([columns, products], axis=-1)
-    drawn = np.stack([_drawn(draws, of_sample) for of_sample in every])
-    squares = np.empty((*drawn.shape[:2], n, n))
-    squares[..., first, second] = squares[..., second, first] = drawn[..., n:]
-    return drawn[..., :n], squares
-
-
-def _drawn(draws: Floats, of_videos: Floats) -> Floats:
-    """Sums over the videos of each draw, shape (n_draws, n_columns)."""
-    n_rows = max(1, _ONE_THREAD // of_videos.size)
-    blocks = [draws[row : row + n_rows] @ of_videos for row in range(0, len(draws), n_rows)]
-    return np.concatenate(blocks)
-
-
-def _quantiles(distances: Floats, tail: float) -> tuple[Floats, Floats]:
-    """The draws that leave a share below and above, of those that have a value."""
-    ordered = np.sort(distances, axis=1)
-    n_valued = np.isfinite(ordered).sum(axis=1) + np.isinf(ordered).sum(axis=1)
-    below = np.clip(np.floor(tail * (n_valued + 1)).astype(int) - 1, 0, None)
-    above = np.clip(n_valued - 1 - below, 0, None)
-    low = np.take_along_axis(ordered, below[:, None], axis=1)[:, 0]
-    high = np.take_along_axis(ordered, above[:, None], axis=1)[:, 0]
-    return low, high
-
-
 FEW_VIDEOS: Final = 10
-"""With fewer, a bootstrap has too few videos to draw from, and an interval is a rough guess."""
-
-
-class Ends(NamedTuple):
-    """Metrics as shares of their range, and their intervals; arrays of shape (n_samples,)."""
-
-    shares: Floats
-    errors: Floats
-    """Standard errors over videos, as shares of the range."""
-    lows: Floats
-    highs: Floats
-    is_rough: NDArray[np.bool_]
-    """Whether so few videos differ from the others that draws without them tell no end."""
-
-
-def interval_ends(parts: Floats, *, scale: float, n_videos: int, level: float) -> Ends:
-    """Intervals of samples of as many videos each, see :func:`interval`.
-
-    Args:
-        parts: Shape (n_samples, n_videos, n_terms, n_factors, 2), as :func:`merged_terms` gives it.
-        scale: What a sum over terms of 1 is as a share of the metric's range, lowest value 0.
-        n_videos: Videos that the metric rests on, >= 2.
-        level: Share of intervals that cover, in (0, 1).
-
-    Returns:
-        The ends, ``nan`` where a metric has no value or no error.
-
-    >>> parts = np.array([[1.0, 2.0], [2.0, 2.0], [0.0, 2.0], [1.0, 2.0]]).reshape(1, 4, 1, 1, 2)
-    >>> ends = interval_ends(parts, scale=1.0, n_videos=4, level=0.95)
-    >>> [round(float(one[0]), 3) for one in ends[:4]]
-    [0.5, 0.204, 0.069, 0.931]
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares, errors = _shares_and_errors(parts, scale, n_videos)
-        is_rough = np.zeros(len(parts), dtype=bool)
-        if n_videos < FEW_VIDEOS:
-            lows, highs = _log_odds_ends(shares, errors, n_videos, level)
-        else:
-            below, above = bootstrap_t(parts, scale=scale, level=level)
-            # What lies above the truth in the draws lies above the metric in the ends.
-            angles, steps = arcsine(shares), errors * arcsine_slope(shares)
-            lows = share_of_arcsine(angles - above * steps)
-            highs = share_of_arcsine(angles - below * steps)
-            is_rough = (np.isinf(below) | np.isinf(above)) & (errors > 0)
-        if is_rough.any():
-            wider = _shares_and_errors(_with_two(parts[is_rough], scale), scale, n_videos + 2)
-            lows[is_rough], highs[is_rough] = _log_odds_ends(*wider, n_videos + 2, level)
-    return Ends(shares, errors, lows, highs, is_rough)
-
-
-def in_own_order(parts: Floats) -> Floats:
-    """The videos of one sample in an order that depends on what they add, and on nothing else.
-
-    So an interval does not depend on the order of videos in a file. Ordered by size, they would
-    have the same chance errors of the draws in every sample; the order is drawn, by a seed made of
-    what they add.
-
-    >>> parts = np.arange(8.0).reshape(4, 1, 1, 2)
-    >>> np.array_equal(in_own_order(parts), in_own_order(parts[::-1]))
-    True
-    """
-    keys = parts.reshape(len(parts), -1)
-    largest = np.maximum(keys.max(axis=0), np.finfo(np.float64).tiny)
-    # Rounding errors of how the parts were added up move no seed.
-    keys = np.round(keys / largest, 9)
-    order = np.lexsort(keys.T)
-    seed = crc32(np.ascontiguousarray(keys[order]).tobytes())
-    return np.asarray(parts[order[np.random.default_rng(seed).permutation(len(order))]])
-
-
-def _shares_and_errors(parts: Floats, scale: float, n_videos: int) -> tuple[Floats, Floats]:
-    sums = sums_of(parts)
-    influences = influences_of(parts, sums, scale=scale)
-    errors = np.sqrt((influences**2).sum(axis=-1) * n_videos / (n_videos - 1))
-    return sums.values(scale), errors
-
-
-def _log_odds_ends(
-    shares: Floats, errors: Floats, n_videos: int, level: float
-) -> tuple[Floats, Floats]:
-    from scipy.special import expit, logit, stdtrit
-
-    steps = stdtrit(n_videos - 1, (1 + level) / 2) * errors / (shares * (1 - shares))
-    return expit(logit(shares) - steps), expit(logit(shares) + steps)
-
-
-def _with_two(parts: Floats, scale: float) -> Floats:
-    """The samples with two more videos of mean size, one all right and one all wrong.
-
-    As Agresti and Coull (1998) add two successes and two failures to a share of few. All right is
-    what has the highest value; of a product of ratios, a first ratio of 1.
-    """
-    size = parts[..., 1].mean(axis=1, keepdims=True)
-    n_terms, n_factors = parts.shape[-3:-1]
-    highest = 1.0 / (scale * n_terms) if n_factors == 1 else 1.0
-    first = np.zeros(size.shape[-2:], dtype=bool)
-    first[..., 0] = True
-    tops = parts[..., 0].mean(axis=1, keepdims=True)
-    wrong = np.stack([np.where(first, 0.0, tops), size], axis=-1)
-    right = np.stack([np.where(first, highest * size, tops), size], axis=-1)
-    return np.concatenate([parts, wrong, right], axis=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeRuns:
-    """A metric over judge runs, and the judge's part in its standard error."""
-
-    n_runs: int
-    mean: float
-    """In the metric's unit; ``nan`` where it has no value."""
-    deviation: float | None
-    """Of single runs around their mean, divided by their number as ``<metric>_std`` of a breakdown
-    is; ``None`` with one run."""
-    standard_error: float | None
-    """Of the mean over runs, from what the judge says otherwise another time; ``None`` with one
-    run."""
-    share: float | None
-    """Part of the variance over videos and runs that is the judge's, in [0, 1]; the rest is the
-    videos'. ``None`` with one run."""
-    note: str = ""
-    """Why the judge's part is not known; else empty."""
-
-
-def judge_runs(parts: RatioParts, *, scale: float) -> JudgeRuns:
-    """The judge's component of a metric: how it differs from run to run on the same captions.
-
-    An interval over videos has this component in it already, as what a video adds is the mean over
-    the runs that there were. More runs make the component smaller (half of it at twice the runs),
-    more videos make both smaller.
-
-    Args:
-        parts: What each video adds, see :data:`RatioParts`.
-        scale: What is printed for a share of 1.
-
-    Returns:
-        The component. Its standard error takes the judge to err on each video for itself; it is
-        from the variance between runs within each video, which thousands of videos tell well,
-        where the few runs' own deviation tells little.
-
-    Source:
-        Variance components of videos with replicates nested in them: Searle, Casella and McCulloch,
-        Variance Components (1992), one-way classification; arXiv 2411.00640, section 3, which
-        resamples answers for the same reason.
-
-    >>> runs = np.array([[[[[1.0, 1.0]]], [[[0.0, 1.0]]]], [[[[1.0, 1.0]]], [[[1.0, 1.0]]]]])
-    >>> found = judge_runs(runs, scale=100.0)
-    >>> found.mean, found.deviation
-    (75.0, 25.0)
-    """
-    kept = parts[:, parts.any(axis=(0, 2, 3, 4))]
-    n_runs, n_videos = kept.shape[:2]
-    values = values_of_runs(kept, scale=scale) if n_videos else np.array([np.nan])
-    mean = float(values.mean())
-    if n_runs < 2 or n_videos < 2 or np.isnan(mean):
-        note = "unknown with 1 judge run" if n_runs < 2 else "unknown: fewer than 2 videos count"
-        return JudgeRuns(
-            n_runs=n_runs, mean=mean, deviation=None, standard_error=None, share=None, note=note
-        )
-    influences = influences_of_videos(kept, scale=scale)
-    of_judge = float(influences.var(axis=0, ddof=1).sum()) / n_runs
-    of_all = float((influences.mean(axis=0) ** 2).sum())
-    return JudgeRuns(
-        n_runs=n_runs,
-        mean=mean,
-        deviation=float(values.std()),
-        standard_error=float(np.sqrt(of_judge * n_videos / (n_videos - 1))),
-        share=min(1.0, of_judge / of_all) if of_all else (1.0 if of_judge else 0.0),
-    )
-
-
-_BOOTSTRAP: Final = "bootstrap-t over videos"
-_LOG_ODDS: Final = "t of the log-odds over videos"
-_AT_ONCE: Final = 16
-"""Cells whose draws are worked on together; those of the full VDC's group take 4 MB each."""
-_SAME: Final = 1e-9
+"""With fewer videos there is too little to resample, and an interval is a rough guess."""
+_N_DRAWS: Final = 1999
+"""One less than a multiple of 40, so that the ends of a 95% interval are draws themselves."""
+_ALL_ALIKE: Final = 1e-12
+"""Share of the sample's variance below which the variance of a draw is rounding."""
+_NO_ERROR: Final = 1e-9
 """Standard error, as a share of the metric's range, below which all videos are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A metric with what it may be on other videos like these."""
+    """A metric with its interval over other videos like these."""
 
     value: float
-    """Mean over judge runs, in the metric's unit; ``nan`` where it has no value."""
-    low: float | None
-    high: float | None
-    """Ends of the interval in the metric's unit; ``None`` where none can be given."""
-    standard_error: float | None
-    """Over videos, the judge's part in it, in the metric's unit; ``None`` where there is no
-    interval."""
+    """Mean over judge runs; ``nan`` if it has no value."""
+    low: float | None = None
+    high: float | None = None
+    """Ends of the interval in the metric's unit; ``None`` if none can be given."""
+    standard_error: float | None = None
+    """Over videos, including the judge's part."""
     n_videos: int
-    """Videos that the metric rests on; where it has several ratios, that of the one with fewest."""
-    method: str
-    """How the ends were found, in a few words."""
+    """Videos that the metric rests on, see :func:`n_videos_of`."""
+    method: str = "none"
+    """How the ends were computed, in a few words."""
     note: str = ""
-    """Why there is no interval, or what a reader must know of it; else empty."""
+    """Why there is no interval, or a warning; else empty."""
     judge_share: float | None = None
-    """Part of the variance that is the judge's, in [0, 1], see :class:`JudgeRuns`; ``None`` with
-    one judge run, which cannot tell."""
+    """Share of the variance that is due to the judge, in [0, 1]; ``None`` with one judge run."""
 
 
-def interval(
-    parts: RatioParts, *, scale: float, bounds: tuple[float, float], level: float = 0.95
-) -> Interval:
-    """The interval of a metric over videos: the expected score on other videos and judge runs.
+def interval(parts: RatioParts, *, scale: float, bounds: tuple[float, float]) -> Interval:
+    """Return a metric with its 95% interval: the expected score on other videos and judge runs.
 
-    What it covers is the ratio of expectations over the videos that these were drawn from *and*
-    over what the judge may say of each. A judge that errs moves that number, and the interval with
-    it: how far the judge is from people is another question (see ``labels`` and ``agree``). The
-    questions and judge runs of a video are one cluster, however alike.
-
-    From 10 videos on, the ends are those of a studentised bootstrap over videos on the arcsine
-    scale, see :func:`bootstrap_t`. It covers where the plain t interval does not: shares near 0 or
-    1, few videos, questions of a video that go together (``benchmarks/coverage.py`` measures it).
-    With fewer, the t interval of the log-odds, whose note says so; so, too, where so few videos
-    differ from the others (1 of 30 is not 0 %) that draws without them tell no end, then with one
-    video added that is all right and one that is all wrong, as Agresti and Coull do.
+    All questions and judge runs of a video are one cluster. From 10 videos on, the ends come from a
+    studentised bootstrap over videos on the arcsine scale, which covers even if shares are near 0
+    or 1 (``benchmarks/coverage.py``). With fewer videos it is the t interval of the log-odds. If so
+    few videos differ that draws without them give no end, it is the latter with one video added
+    that is all right and one that is all wrong.
 
     Args:
-        parts: What each video adds, see :data:`RatioParts`; a video that has no part is all 0.
-        scale: What is printed for a share of 1.
-        bounds: Lowest and highest value that the metric can have; the interval stays within.
-        level: Share of such intervals that cover, in (0, 1).
-
-    Returns:
-        The interval; without ends where fewer than 2 videos count, or where all are the same and
-        it would have no width.
+        parts: What each video adds; all 0 for a video without a part.
+        scale: Value of a metric that is a share of 1.
+        bounds: Lowest and highest possible value, finite and >= 0; the interval stays within.
 
     Source:
-        Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 12.5 and 12.6; of
-        clusters, Field and Welsh, Bootstrapping clustered data (2007). Log-odds of clusters: Korn
-        and Graubard, Analysis of Health Surveys (1999). Two more of each: Agresti and Coull,
-        Approximate Is Better than "Exact" (1998). Evaluations whose questions come in clusters:
-        arXiv 2411.00640, section 2.2.
+        Efron and Tibshirani, An Introduction to the Bootstrap (1993), sections 12.5 and 12.6, with
+        the arcsine in place of an estimated transformation; clusters: Field and Welsh (2007);
+        standard error: arXiv 2411.00640, section 2.2; log-odds: Korn and Graubard, Analysis of
+        Health Surveys (1999); two added videos: Agresti and Coull (1998).
 
-    Twelve videos of four questions each, 24 of 48 right. By question, the interval would be 50 %
-    plus or minus 14.1; but a video's questions are right or wrong together:
+    Twelve videos of four questions each; by question it would be 50 plus or minus 14.1:
 
     >>> right = [4, 4, 0, 1, 3, 2, 4, 0, 0, 1, 4, 1]
     >>> parts = np.array([[[[[n, 4.0]]] for n in right]])
@@ -472,105 +83,256 @@ def interval(
     >>> found.value, round(found.low, 1), round(found.high, 1), round(found.standard_error, 1)
     (50.0, 25.9, 75.9, 12.3)
     """
-    return intervals([parts], scale=scale, bounds=bounds, level=level)[0]
+    lowest, span = bounds[0], bounds[1] - bounds[0]
+    if not 0 <= lowest < bounds[1] < float("inf"):
+        raise ValueError(f"interval: expected finite bounds of at least 0, got {bounds!r}")
+    counted = parts[:, parts.any(axis=(0, 2, 3, 4))]
+    shares = parts_within(counted, scale=scale, bounds=bounds)
+    n_videos = n_videos_of(shares)
+    value = float(values_of_runs(counted, scale=scale).mean())
+    found = Interval(value=value, n_videos=n_videos)
+    if n_videos < 2:
+        return replace(found, note="no interval: fewer than 2 videos count")
+    if np.isnan(value):
+        return replace(found, note="no interval: the metric has no value in some judge run")
+    merged = _merged(shares)
+    share, error = _share_and_error(merged, n_videos)
+    if not error > _NO_ERROR:
+        note = f"no interval: all {n_videos} videos are alike"
+        return replace(found, standard_error=0.0, note=note)
+    method = "t of the log-odds over videos"
+    if n_videos < FEW_VIDEOS:
+        note = f"only {n_videos} videos: a rough guess"
+        ends = _log_odds_ends(share, error, n_videos)
+    elif (bootstrapped := _bootstrap_ends(merged, share, error)) is not None:
+        ends, method, note = bootstrapped, "bootstrap-t over videos", ""
+    else:
+        note = f"few of the {n_videos} videos differ: a rough guess"
+        wider = _with_two_videos(merged, n_terms=shares.shape[0] * shares.shape[2])
+        ends = _log_odds_ends(*_share_and_error(wider, n_videos + 2), n_videos + 2)
+    return replace(
+        found,
+        low=min(value, lowest + span * ends[0]),
+        high=max(value, lowest + span * ends[1]),
+        standard_error=span * error,
+        method=method,
+        note=note,
+        judge_share=_judge_share(shares),
+    )
 
 
 def intervals(
-    cells: Sequence[RatioParts], *, scale: float, bounds: tuple[float, float], level: float = 0.95
+    cells: Sequence[RatioParts], *, scale: float, bounds: tuple[float, float]
 ) -> list[Interval]:
-    """The intervals of one metric in many groups of questions, in their order.
+    """Return the 95% interval of one metric in each group of questions, see :func:`interval`."""
+    found: dict[int, Interval] = {}
+    # Groups with equally many videos share their draws, of which the last few are cached.
+    n_videos = [int(parts.any(axis=(0, 2, 3, 4)).sum()) for parts in cells]
+    for index in sorted(range(len(cells)), key=n_videos.__getitem__):
+        found[index] = interval(cells[index], scale=scale, bounds=bounds)
+    return [found[index] for index in range(len(cells))]
 
-    As :func:`interval` of each, but cells with the same number of videos are worked on together
-    and share their draws.
+
+def _merged(shares: RatioParts) -> Floats:
+    """Return the same mean over judge runs as parts of one run, with as few terms as possible.
+
+    Runs become terms; terms that differ only in the numerators of their first factor, as runs
+    without an unscored question do, become one.
+    """
+    _, n_videos, _, n_factors, _ = shares.shape
+    terms = shares.swapaxes(1, 2).reshape(-1, n_videos, n_factors * 2)
+    kept: list[Floats] = []
+    for term in terms:
+        same = (of for of in kept if np.array_equal(of[:, 1:], term[:, 1:]))
+        if (match := next(same, None)) is None:
+            kept.append(term.copy())
+        else:
+            match[:, 0] += term[:, 0]
+    merged = np.stack(kept, axis=1)
+    merged[..., 0] *= len(kept) / len(terms)
+    return _in_drawing_order(merged).reshape(n_videos, len(kept), n_factors, 2)
+
+
+def _in_drawing_order(parts: Floats) -> Floats:
+    """Return the videos in an order that depends only on what they add, not on their file.
+
+    It is shuffled, with a seed made of what they add: sorted videos would share the chance errors
+    of the draws in every sample.
+    """
+    keys = parts.reshape(len(parts), -1)
+    # Rounded, as sums in another order differ in their last digits.
+    keys = np.round(keys / np.maximum(keys.max(axis=0), np.finfo(np.float64).tiny), 9)
+    order = np.lexsort(keys.T)
+    rng = np.random.default_rng(crc32(keys[order].tobytes()))
+    return parts[order[rng.permutation(len(order))]]
+
+
+def _share_and_error(parts: Floats, n_videos: int) -> tuple[float, float]:
+    influences = influences_of_videos(parts, scale=1.0)
+    error = np.sqrt((influences**2).sum() * n_videos / (n_videos - 1))
+    return float(values_of_runs(parts, scale=1.0)), float(error)
+
+
+def _bootstrap_ends(parts: Floats, share: float, error: float) -> tuple[float, float] | None:
+    """Return the ends of a bootstrap-t interval on the arcsine scale, ``None`` if infinite."""
+    distances = np.sort(_bootstrap_distances(parts, share))
+    below = max((len(distances) + 1) // 40 - 1, 0)
+    quantiles = distances[[-1 - below, below]]
+    if np.isinf(quantiles).any():
+        return None
+    # A draw that lies far above the sample means that the sample may lie far above the truth.
+    angles = _arcsine(share) - quantiles * error * _arcsine_slope(share)
+    low, high = np.sin(np.clip(angles, 0.0, np.pi / 2)) ** 2
+    return float(low), float(high)
+
+
+def _bootstrap_distances(parts: Floats, share: float) -> Floats:
+    """Return the distances of draws from their sample, in standard errors of each draw.
+
+    Both are on the arcsine scale, where the error of a share hardly depends on the share.
+    """
+    n_videos, *shape = parts.shape[:3]
+    ratios, _ = ratios_of(parts)
+    residuals = parts[..., 0] - ratios * parts[..., 1]
+    columns = np.concatenate([residuals, parts[..., 1]], axis=1).reshape(n_videos, -1)
+    products = columns[:, :, None] * columns[:, None, :]
+    draws = _video_draws(n_videos)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        totals = (draws @ columns).reshape(len(draws), 2, *shape)
+        squares = (draws @ products.reshape(n_videos, -1)).reshape(-1, *products.shape[1:])
+        shifts = totals[:, 0] / totals[:, 1]
+        slopes = other_factors(ratios + shifts) / totals[:, 1] / len(ratios)
+        gradients = np.concatenate([slopes, -slopes * shifts], axis=1).reshape(len(draws), -1)
+        variances = np.einsum("bi,bij,bj->b", gradients, squares, gradients, optimize=True)
+        least = _ALL_ALIKE * (influences_of_videos(parts, scale=1.0) ** 2).sum()
+        variances = np.where(variances > least, variances, 0.0)
+        values = (ratios + shifts).prod(axis=-1).mean(axis=-1)
+        away = _arcsine(values) - _arcsine(share)
+        errors = np.sqrt(variances * n_videos / (n_videos - 1)) * _arcsine_slope(values)
+        # Infinitely many errors, if all videos drawn are alike or at a bound.
+        errors[np.isnan(errors)] = 0.0
+        distances = np.where(away == 0, 0.0, away / errors)
+    return np.asarray(distances[~np.isnan(distances)])
+
+
+@lru_cache(maxsize=4)
+def _video_draws(n_videos: int) -> Floats:
+    """Return how often each video is drawn in each sample, shape (n_draws, n_videos)."""
+    rng = np.random.default_rng(0)
+    draws = (rng.integers(n_videos, size=n_videos) for _ in range(_N_DRAWS))
+    return np.array([np.bincount(draw, minlength=n_videos) for draw in draws], np.float64)
+
+
+def _arcsine(share: float | Floats) -> Floats:
+    return np.asarray(np.arcsin(np.sqrt(np.clip(share, 0.0, 1.0))))
+
+
+def _arcsine_slope(share: float | Floats) -> Floats:
+    inside = np.clip(share, 0.0, 1.0)
+    return np.asarray(0.5 / np.sqrt(inside * (1.0 - inside)))
+
+
+def _log_odds_ends(share: float, error: float, n_videos: int) -> tuple[float, float]:
+    from scipy.special import expit, logit
+
+    step = t_quantile(n_videos - 1) * error / (share * (1 - share))
+    return float(expit(logit(share) - step)), float(expit(logit(share) + step))
+
+
+def _with_two_videos(parts: Floats, *, n_terms: int) -> Floats:
+    """Return a sample with two more videos of mean size, one all right and one all wrong.
+
+    Of a product of ratios, only one of the ``n_terms`` that were merged into a term is right.
+    """
+    n_merged, n_factors = parts.shape[1:3]
+    mean = parts.mean(axis=0)
+    right, wrong = mean.copy(), mean.copy()
+    right[:, 0, 0] = mean[:, 0, 1] * (1.0 if n_factors == 1 else n_merged / n_terms)
+    wrong[:, 0, 0] = 0.0
+    return np.concatenate([parts, [wrong, right]])
+
+
+def _judge_share(shares: RatioParts) -> float | None:
+    if len(shares) < 2:
+        return None
+    of_all = (influences_of_videos(shares, scale=1.0).mean(axis=0) ** 2).sum()
+    return min(1.0, float(judge_variances(shares, scale=1.0).sum() / len(shares) / of_all))
+
+
+def sums_of_clusters(parts: Floats, clusters: Indices) -> Floats:
+    """Sum what units add, shape (n_units, ...), over clusters numbered from 0.
+
+    >>> sums_of_clusters(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0])).tolist()
+    [[5.0], [2.0]]
+    """
+    sums = np.zeros((clusters.max(initial=-1) + 1, *parts.shape[1:]))
+    np.add.at(sums, clusters, parts)
+    return sums
+
+
+_Function = Callable[[Floats], Floats]
+_SCALES: Final[dict[str, tuple[_Function, _Function]]] = {
+    "Fisher's z": (np.arctanh, np.tanh),
+    "log(1 - agreement)": (lambda values: np.log(1 - values), lambda logs: 1 - np.exp(logs)),
+}
+"""Scales on which coefficients are nearly normal: functions to the scale and back."""
+
+
+def jackknife_interval(
+    sums: Floats, value_of: _Function, *, scale: Literal["Fisher's z", "log(1 - agreement)"]
+) -> Interval:
+    """Return a coefficient of at most 1 with its 95% interval over clusters.
 
     Args:
-        cells: What each video adds, cell by cell.
-        scale: As for :func:`interval`.
-        bounds: As for :func:`interval`.
-        level: As for :func:`interval`.
+        sums: Shape (n_clusters, ...), what each cluster adds; one that adds nothing does not count.
+        value_of: From sums, shape (k, ...), to values, shape (k,).
+        scale: Scale on which the interval is symmetric.
 
-    >>> cells = [np.array([[[[[1.0, 2.0]]]]]), np.array([[[[[1.0, 2.0]]], [[[2.0, 2.0]]]]])]
-    >>> [one.note for one in intervals(cells, scale=100.0, bounds=(0.0, 100.0))]
-    ['no interval: fewer than 2 videos count', 'only 2 videos: a rough guess']
+    Source:
+        Jackknife: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 11, with a
+        t quantile of n_clusters - 1 degrees of freedom.
+
+    >>> sums = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 3.0]])
+    >>> found = jackknife_interval(sums, lambda s: s[..., 0] / s[..., 1], scale="Fisher's z")
+    >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+    (0.5, -0.12, 0.839)
     """
-    if not 0 <= bounds[0] < bounds[1] < float("inf"):
-        raise ValueError(f"interval: expected finite bounds of at least 0, got {bounds!r}")
-    if bounds[0]:
-        within = [parts_within(parts, scale=scale, bounds=bounds) for parts in cells]
-        shares = intervals(within, scale=1.0, bounds=(0.0, 1.0), level=level)
-        return [_between(found, *bounds) for found in shares]
-    kept = [parts[:, parts.any(axis=(0, 2, 3, 4))] for parts in cells]
-    found: dict[int, Interval] = {}
-    alike: dict[tuple[int, float, tuple[int, ...]], dict[int, Floats]] = {}
-    for place, parts in enumerate(kept):
-        n_videos = n_videos_of(parts)
-        value = float(values_of_runs(parts, scale=scale).mean()) if n_videos else float("nan")
-        if n_videos < 2:
-            note = "no interval: fewer than 2 videos count"
-            found[place] = _without_ends(value, None, n_videos, note)
-        elif np.isnan(value):
-            note = "no interval: the metric has no value in some judge run"
-            found[place] = _without_ends(value, None, n_videos, note)
-        else:
-            merged, merged_scale = merged_terms(parts, scale=scale / bounds[1])
-            cells_alike = alike.setdefault((n_videos, merged_scale, merged.shape), {})
-            # With few videos nothing is drawn.
-            cells_alike[place] = in_own_order(merged) if n_videos >= FEW_VIDEOS else merged
-    # Those of as many videos one after the other: the last draws are kept.
-    for n_videos, merged_scale, shape in sorted(alike, key=lambda key: key[2]):
-        cells_alike = alike[n_videos, merged_scale, shape]
-        for places in _some_at_once(list(cells_alike)):
-            samples = np.stack([cells_alike[place] for place in places])
-            ends = interval_ends(samples, scale=merged_scale, n_videos=n_videos, level=level)
-            for row, place in enumerate(places):
-                found[place] = _with_ends(kept[place], ends, row, n_videos, scale, bounds[1])
-    return [found[place] for place in range(len(kept))]
-
-
-def _between(found: Interval, lowest: float, highest: float) -> Interval:
-    """The interval of a metric, from that of its share of the way between its bounds."""
-    span, error = highest - lowest, found.standard_error
-    return replace(
-        found,
-        value=lowest + span * found.value,
-        low=None if found.low is None else lowest + span * found.low,
-        high=None if found.high is None else lowest + span * found.high,
-        standard_error=None if error is None else span * error,
-    )
-
-
-def _some_at_once(places: list[int]) -> Iterator[list[int]]:
-    for first in range(0, len(places), _AT_ONCE):
-        yield places[first : first + _AT_ONCE]
-
-
-def _with_ends(
-    parts: RatioParts, ends: Ends, row: int, n_videos: int, scale: float, highest: float
-) -> Interval:
-    value = float(values_of_runs(parts, scale=scale).mean())
-    if not ends.errors[row] > _SAME:
-        return _without_ends(value, 0.0, n_videos, f"no interval: all {n_videos} videos are alike")
-    is_few, is_rough = n_videos < FEW_VIDEOS, bool(ends.is_rough[row])
-    note = f"few of the {n_videos} videos differ: a rough guess" if is_rough else ""
+    sums = sums[sums.any(axis=tuple(range(1, sums.ndim)))]
+    n_clusters = len(sums)
+    total = sums.sum(axis=0)
+    value = float(value_of(total)) if n_clusters else float("nan")
+    left_out = value_of(total - sums) if n_clusters else np.empty(0)
+    note = _why_no_interval(value, left_out)
+    if note:
+        return Interval(value=value, n_videos=n_clusters, note=note)
+    to_scale, from_scale = _SCALES[scale]
+    reach = t_quantile(n_clusters - 1) * _jackknife_error(to_scale(left_out))
+    center = to_scale(np.array(value))
+    low, high = sorted(float(from_scale(center + way)) for way in (-reach, reach))
     return Interval(
         value=value,
-        low=min(value, highest * float(ends.lows[row])),
-        high=max(value, highest * float(ends.highs[row])),
-        standard_error=highest * float(ends.errors[row]),
-        n_videos=n_videos,
-        method=(_LOG_ODDS if is_few or is_rough else _BOOTSTRAP),
-        note=f"only {n_videos} videos: a rough guess" if is_few else note,
-        judge_share=judge_runs(parts, scale=scale).share if len(parts) > 1 else None,
+        low=max(-1.0, low),
+        high=min(1.0, high),
+        standard_error=_jackknife_error(left_out),
+        n_videos=n_clusters,
+        method=f"jackknife over videos of {scale}",
+        note=f"only {n_clusters} videos: a rough guess" if n_clusters < FEW_VIDEOS else "",
     )
 
 
-def _without_ends(value: float, error: float | None, n_videos: int, note: str) -> Interval:
-    return Interval(
-        value=value,
-        low=None,
-        high=None,
-        standard_error=error,
-        n_videos=n_videos,
-        method="none",
-        note=note,
-    )
+def _why_no_interval(value: float, left_out: Floats) -> str:
+    if np.isnan(value):
+        return "no value: too few units, or all of them are alike"
+    if len(left_out) < 2:
+        return "no interval: fewer than 2 videos count"
+    if value >= 1:
+        return "no interval: not one disagreement"
+    if np.ptp(left_out) == 0:
+        return "no interval: all videos are alike"
+    if not np.isfinite(left_out).all() or (np.abs(left_out) >= 1).any():
+        return "no interval: without one of the videos there is no disagreement, or no value"
+    return ""
+
+
+def _jackknife_error(values: Floats) -> float:
+    return float(values.std() * np.sqrt(len(values) - 1))

@@ -21,9 +21,14 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults
 from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
-from lmms_eval_captions.metrics.agreement import Coefficient, agreement_interval, kappa_parts
-from lmms_eval_captions.metrics.clusters import Ratings, clustered_slope, ratings_of
-from lmms_eval_captions.metrics.correlation import kendall_tau, pearson_interval
+from lmms_eval_captions.metrics.agreement import (
+    Coefficient,
+    Ratings,
+    agreement_interval,
+    kappa_parts,
+    ratings_of,
+)
+from lmms_eval_captions.metrics.correlation import clustered_slope, kendall_tau, pearson_interval
 from lmms_eval_captions.metrics.intervals import Interval
 from lmms_eval_captions.metrics.paired import Difference, holm, paired_interval
 from lmms_eval_captions.metrics.parts import values_of_runs
@@ -220,7 +225,8 @@ class Units:
     def only(self, chosen: Any) -> Units:  # noqa: ANN401 - a mask of numpy or pandas
         """Return some of the units."""
         mask = np.asarray(chosen, dtype=bool)
-        return Units(self.metric, self.is_label, self.rows[mask], self.ratings.of_units(mask))
+        ratings = Ratings(self.ratings.codes[mask], self.ratings.categories)
+        return Units(self.metric, self.is_label, self.rows[mask], ratings)
 
     def scored(self) -> Units:
         """Return the units that all raters scored."""

@@ -27,7 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
 from lmms_eval_captions.metrics.intervals import Interval, intervals
 from lmms_eval_captions.metrics.paired import (
     Difference,
-    moves_of,
+    changes_of_videos,
     paired_interval,
     simultaneous,
 )
@@ -315,7 +315,7 @@ class Comparer:
                     first, other = parts.sides[a], parts.sides[b]
                     tests.append((cell, (a, b), difference_of(other, first, metric)))
                     row = np.zeros(len(videos))
-                    row[places] = moves_of(other, first, scale=metric.scale)
+                    row[places] = changes_of_videos(other, first, scale=metric.scale)
                     moves.append(row)
             corrected = simultaneous([test for *_, test in tests], np.array(moves))
             for (cell, pair, difference), p_value, ends in zip(tests, *corrected, strict=True):

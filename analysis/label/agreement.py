@@ -10,8 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from lmms_eval_captions.analysis.label.matching import Domain
-from lmms_eval_captions.metrics.agreement import Coefficient, agreement_interval
-from lmms_eval_captions.metrics.clusters import Rating, ratings_of
+from lmms_eval_captions.metrics.agreement import (
+    Coefficient,
+    Rating,
+    agreement_interval,
+    ratings_of,
+)
 
 _OF_LABELS: Final[tuple[Coefficient, ...]] = ("ac1", "nominal")
 _WITH_JUDGE: Final[tuple[Coefficient, ...]] = ("kappa", "ac1")

@@ -19,8 +19,7 @@ from lmms_eval_captions.analysis.tables import (
     table,
     with_interval,
 )
-from lmms_eval_captions.metrics.agreement import agreement_interval
-from lmms_eval_captions.metrics.clusters import ratings_of
+from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
 from lmms_eval_captions.metrics.correlation import Correlations, correlations
 from lmms_eval_captions.metrics.intervals import FEW_VIDEOS, Interval
 from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley_terry, elo

@@ -25,7 +25,6 @@ from lmms_eval_captions.analysis.meta_eval.report import (
 )
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.metrics.agreement import pairwise_accuracy
 from lmms_eval_captions.metrics.intervals import interval
 
 _FOIL: Final = "foilv1.0_test_2017.json"
@@ -139,7 +138,7 @@ def _accuracy(column: Column, pairs: Sequence[RatedCaption], paper: Mapping[str,
     return {
         "metric": metric,
         "n_pairs": len(scored),
-        "accuracy": 100 * pairwise_accuracy(rights, wrongs) if scored else nan,
+        "accuracy": found.value if found else nan,
         "interval": [nan if end is None else end for end in ends],
         "n_ties": sum(map(eq, rights, wrongs)),
         "paper": paper.get(metric, ""),

@@ -21,7 +21,7 @@ from lmms_eval_captions.analysis.meta_eval.report import (
 )
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import parse_json, read_whole
-from lmms_eval_captions.metrics.correlation import Variant, clustered_tau
+from lmms_eval_captions.metrics.correlation import Variant, kendall_interval, kendall_tau
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,19 @@ def _row(rated: RatedSet, column: Column, *, n_resamples: int) -> Document:
     def taus(
         scores: Sequence[float], scored: Sequence[int], variant: Variant
     ) -> tuple[float, float, float]:
-        return clustered_tau(
-            scores if digits is None else [round(score, digits) for score in scores],
-            [rated.items[index].ratings for index in scored],
-            [rated.items[index].source for index in scored],
+        shown = scores if digits is None else [round(score, digits) for score in scores]
+        ratings = [rated.items[index].ratings for index in scored]
+        tau = kendall_tau(shown, ratings, variant=variant, by_annotator=rated.by_annotator)
+        low, high = kendall_interval(
+            shown,
+            ratings,
             variant=variant,
-            by_annotator=rated.by_annotator,
             rng=np.random.default_rng(SEED),
             n_resamples=n_resamples,
+            clusters=[rated.items[index].source for index in scored],
+            by_annotator=rated.by_annotator,
         )
+        return tau, low, high
 
     return agreement(column, "human", taus, paper=rated.paper.get(column[0], ""))
 

@@ -12,8 +12,7 @@ from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Valu
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Videos
-    from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
-    from lmms_eval_captions.metrics.parts import Parts
+    from lmms_eval_captions.lmms_eval_tasks.ratios import Parts, Ratios
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,
     NUMERATOR,
+    Parts,
     of_verdicts,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -48,7 +49,6 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.verification import VERIFICATION
-from lmms_eval_captions.metrics.parts import Parts
 from lmms_eval_captions.metrics.vidcapbench import (
     vidcapbench_acc,
     vidcapbench_con,

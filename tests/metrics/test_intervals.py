@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from lmms_eval_captions.metrics.intervals import interval, judge_runs
-from lmms_eval_captions.metrics.paired import Difference, holm, paired_interval, videos_to_settle
+from lmms_eval_captions.metrics.intervals import interval
+from lmms_eval_captions.metrics.paired import (
+    Difference,
+    holm,
+    noise_floor,
+    paired_interval,
+    videos_to_settle,
+)
+from lmms_eval_captions.metrics.parts import judge_variances
 from ratio_cells import Floats, ends, of, ratio
 
 Counts = npt.NDArray[np.int64]
@@ -91,16 +98,11 @@ def test_the_order_of_videos_does_not_matter() -> None:
     assert of(shuffled) == of(ratio(right, sizes))
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=25),
-    st.sampled_from([0.8, 0.95]),
-)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=2, max_size=25))
 @settings(max_examples=60, deadline=None)
-def test_it_holds_the_value_and_keeps_within_bounds(
-    videos: list[tuple[int, int]], level: float
-) -> None:
+def test_it_holds_the_value_and_keeps_within_bounds(videos: list[tuple[int, int]]) -> None:
     """Whatever was counted: ends around the value, between 0 and 100, or none and why."""
-    found = of(ratio([min(pair) for pair in videos], [pair[1] for pair in videos]), level)
+    found = of(ratio([min(pair) for pair in videos], [pair[1] for pair in videos]))
     if found.low is None or found.high is None:
         assert found.note.startswith("no interval")
         assert found.method == "none"
@@ -185,17 +187,17 @@ def test_of_ratios_it_is_the_clustered_regression_of_statsmodels() -> None:
     assert found.standard_error == pytest.approx(100 * fit.bse[1] * np.sqrt((n - 2) / (n - 1)))
 
 
-@given(st.integers(0, 10_000), st.integers(10, 40), st.sampled_from([0.8, 0.95]))
+@given(st.integers(0, 10_000), st.integers(10, 40))
 @settings(max_examples=60, deadline=None)
-def test_the_p_value_and_the_interval_agree(seed: int, n_videos: int, level: float) -> None:
-    """0 is outside the interval exactly where the p-value is below 1 - level; swapping mirrors."""
+def test_the_p_value_and_the_interval_agree(seed: int, n_videos: int) -> None:
+    """0 is outside the interval exactly if the p-value is below 0.05; swapping mirrors."""
     first, second, sizes = two(n_videos, seed)
-    found = paired_interval(ratio(first, sizes), ratio(second, sizes), scale=100.0, level=level)
-    back = paired_interval(ratio(second, sizes), ratio(first, sizes), scale=100.0, level=level)
+    found = paired_interval(ratio(first, sizes), ratio(second, sizes), scale=100.0)
+    back = paired_interval(ratio(second, sizes), ratio(first, sizes), scale=100.0)
     assert found.low is not None
     assert found.high is not None
     assert found.p_value is not None
-    assert (found.p_value < 1 - level) == (found.low > 0 or found.high < 0)
+    assert (found.p_value < 0.05) == (found.low > 0 or found.high < 0)
     assert (back.low, back.high) == pytest.approx((-found.high, -found.low))
     assert back.p_value == pytest.approx(found.p_value)
 
@@ -245,28 +247,26 @@ def runs_of(
 def test_the_judges_part_is_the_planted_one(n_runs: int, flips: float) -> None:
     """Flips of independent questions: their variance over runs, and its share of the interval's."""
     parts = runs_of(n_runs, flips=flips, spread=0.1)
-    found = judge_runs(parts, scale=100.0)
+    judge_error = np.sqrt(judge_variances(parts, scale=100.0).sum() / n_runs)
     expected = 100 * np.sqrt(flips * (1 - flips) / 8 / n_runs / 3000)
-    error = of(parts).standard_error
-    assert error is not None
-    assert found.standard_error == pytest.approx(expected, rel=0.06)
-    assert found.share == pytest.approx((expected / error) ** 2, rel=0.12)
-    assert of(parts).judge_share == found.share
+    found = of(parts)
+    assert found.standard_error is not None
+    assert judge_error == pytest.approx(expected, rel=0.06)
+    assert found.judge_share == pytest.approx((expected / found.standard_error) ** 2, rel=0.12)
+    floor = noise_floor([parts], scale=100.0, n_runs=n_runs)
+    assert floor == pytest.approx(1.96 * np.sqrt(2) * expected, rel=0.06)
 
 
 def test_a_judge_that_never_moves_has_no_part() -> None:
-    """Equal runs deviate by nothing and have none of the variance."""
-    found = judge_runs(np.repeat(runs_of(1, flips=0.1, spread=0.2), 3, axis=0), scale=100.0)
-    assert (found.deviation, found.standard_error, found.share) == (0.0, 0.0, 0.0)
+    """Equal runs have none of the variance and no noise."""
+    parts = np.repeat(runs_of(1, flips=0.1, spread=0.2), 3, axis=0)
+    assert of(parts).judge_share == 0.0
+    assert noise_floor([parts], scale=100.0, n_runs=1) == 0.0
 
 
 def test_with_one_run_the_judges_part_is_unknown() -> None:
-    """One judge run gives a mean, and says that it tells no more."""
-    parts = runs_of(1, flips=0.1, spread=0.2)
-    found = judge_runs(parts, scale=100.0)
-    assert (found.deviation, found.standard_error, found.share) == (None, None, None)
-    assert found.note == "unknown with 1 judge run"
-    assert of(parts).judge_share is None
+    """One judge run says nothing of the judge."""
+    assert of(runs_of(1, flips=0.1, spread=0.2)).judge_share is None
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))

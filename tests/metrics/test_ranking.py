@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
-from lmms_eval_captions.metrics.correlation import annotator_tau, clustered_tau, correlations
+from lmms_eval_captions.metrics.correlation import annotator_tau, correlations
 from lmms_eval_captions.metrics.ranking import bradley_terry, elo, play
 
 TRUE = np.array([1240.0, 1060.0, 940.0, 760.0])
@@ -162,12 +162,3 @@ def test_ratings_that_are_not_there_are_no_part() -> None:
     assert annotator_tau(ratings, variant="b") == annotator_tau(ratings[:3], variant="b")
     assert isnan(annotator_tau([[1], [2]], variant="b"))
     assert isnan(annotator_tau([], variant="b"))
-
-
-def test_scores_that_are_all_equal_correlate_with_nothing() -> None:
-    """Neither a value nor an interval."""
-    found = clustered_tau(
-        [1, 1], [[1], [2]], "ab", variant="c", by_annotator=False, rng=np.random.default_rng(0),
-        n_resamples=3,
-    )  # fmt: skip
-    assert all(map(isnan, found))

@@ -19,9 +19,9 @@ def ratio(tops: Iterable[float], bottoms: Iterable[float]) -> Floats:
     return parts
 
 
-def of(parts: Floats, level: float = 0.95) -> Interval:
+def of(parts: Floats) -> Interval:
     """The interval of a percentage."""
-    return interval(parts, scale=100.0, bounds=(0.0, 100.0), level=level)
+    return interval(parts, scale=100.0, bounds=(0.0, 100.0))
 
 
 def ends(found: Interval) -> tuple[float, float]:

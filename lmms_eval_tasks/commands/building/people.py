@@ -34,8 +34,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.votes import (
     match,
 )
 from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, Work
-from lmms_eval_captions.metrics.agreement import agreement_interval
-from lmms_eval_captions.metrics.clusters import ratings_of
+from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
 from lmms_eval_captions.metrics.intervals import Interval
 
 BY_PEOPLE: Final = "people"
