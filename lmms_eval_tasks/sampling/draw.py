@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.metrics.ppi import StratifiedError, stratified_error
+from lmms_eval_captions.lmms_eval_tasks.sampling.sampling_error import (
+    StratifiedError,
+    stratified_error,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
