@@ -12,6 +12,14 @@ import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.commands.score.clip_lists import write_list
 from lmms_eval_captions.lmms_eval_tasks.commands.score.counted import counted
+from lmms_eval_captions.lmms_eval_tasks.commands.score.keeping import (
+    KeepError,
+    KeptClips,
+    keep_error,
+    kept_clips,
+    model_error,
+    score_reliability,
+)
 from lmms_eval_captions.lmms_eval_tasks.commands.score.score_column import (
     ClipIds,
     Scores,
@@ -20,14 +28,6 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.score_column import (
 from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import totals_of
 from lmms_eval_captions.lmms_eval_tasks.reasons import grouped
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
-from lmms_eval_captions.metrics.keeping import (
-    KeepError,
-    KeptClips,
-    keep_error,
-    kept_clips,
-    model_error,
-    score_reliability,
-)
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
