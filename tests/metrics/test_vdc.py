@@ -190,8 +190,6 @@ TABLE_C3 = {
 }
 """ROUGE of the answers: average, then the same aspects."""
 
-# Section N: question-answer pairs in all. Table M13: the same by aspect, all types together.
-
 ROUNDING = 0.01 + 1e-9
 """Half a unit of the mean's last digit, and of its parts'."""
 BACKGROUND, MAIN_OBJECT = 2, 3

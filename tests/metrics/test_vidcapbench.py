@@ -219,6 +219,3 @@ def test_table_10_follows_for_gpt_4o_alone() -> None:
     assert found == DO_NOT_FOLLOW
     for name in ("Gemini-1.5-Pro-002", "Qwen2-VL-72B"):
         assert TABLE_10[name, "GPT-4o"] == TABLE_3[name]
-
-
-# With the 480 pairs on motion that suit the two that follow: Table 4, and what Table 11 gives.
