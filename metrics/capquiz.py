@@ -1,7 +1,8 @@
-"""CapQuiz (section 3.4): precision, recall and F1.
+"""CapQuiz (section 3.4): precision, recall, F1, and how often captions do not say.
 
-Each takes a verdict per question, of any number of captions, and returns a percentage in [0, 100],
-higher is better. ``None`` is unscored and leaves the denominator; ``nan`` if the denominator is 0.
+Each takes a verdict per question, of any number of captions, and returns a percentage in [0, 100];
+of all but ``abstain`` higher is better. ``None`` is unscored and leaves the denominator; ``nan`` if
+the denominator is 0.
 """
 
 from __future__ import annotations
@@ -43,3 +44,13 @@ def capf1(verdicts: Iterable[QuizOutcome | None]) -> float:
     scored = [verdict for verdict in verdicts if verdict is not None]
     n_right, n_wrong = scored.count("true_positive"), scored.count("false_positive")
     return 200.0 * n_right / (n_right + n_wrong + len(scored)) if scored else nan
+
+
+def abstain(verdicts: Iterable[QuizOutcome | None]) -> float:
+    """Return how many of all questions are answered "cannot be determined"; lower is better.
+
+    >>> abstain(["true_positive", "false_positive", "false_negative", "false_negative", None])
+    50.0
+    """
+    scored = [verdict for verdict in verdicts if verdict is not None]
+    return 100.0 * scored.count("false_negative") / len(scored) if scored else nan

@@ -45,7 +45,7 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
     NUMERATOR,
     of_verdicts,
 )
-from lmms_eval_captions.metrics.capquiz import capf1, capp, capr
+from lmms_eval_captions.metrics.capquiz import abstain, capf1, capp, capr
 
 
 def _task(name: str, prompt: str, *, caption_chars: int) -> Task:
@@ -129,6 +129,9 @@ _P: Final = of_verdicts(
 _R: Final = of_verdicts(
     {"true_positive": NUMERATOR, "false_positive": DENOMINATOR, "false_negative": DENOMINATOR}
 )
+_ABSTAIN: Final = of_verdicts(
+    {"true_positive": DENOMINATOR, "false_positive": DENOMINATOR, "false_negative": NUMERATOR}
+)
 
 CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     name="capquiz",
@@ -159,6 +162,7 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
         "capf1": Metric(score=over_questions(capf1), ratios=_F1, labels=get_args(QuizOutcome)),
         "capp": Metric(score=over_questions(capp), ratios=_P),
         "capr": Metric(score=over_questions(capr), ratios=_R),
+        "abstain": Metric(score=over_questions(abstain), ratios=_ABSTAIN, higher_is_better=False),
     },
     headline="capf1",
     right=frozenset({"true_positive"}),
@@ -176,4 +180,4 @@ CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
     paper_table=PAPER_TABLE,
     output_tokens={"capquiz_answer": 2},
 )
-"""Two tasks that differ in the caption prompt; ``capf1``, ``capp`` and ``capr``."""
+"""Two tasks that differ in the caption prompt."""

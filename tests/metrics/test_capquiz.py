@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmms_eval_captions.judges.verdict import QuizOutcome
-from lmms_eval_captions.metrics.capquiz import capf1, capp, capr
+from lmms_eval_captions.metrics.capquiz import abstain, capf1, capp, capr
 
 Verdicts = list[QuizOutcome | None]
 
@@ -18,7 +18,8 @@ TP: QuizOutcome | None = "true_positive"
 FP: QuizOutcome | None = "false_positive"
 FN: QuizOutcome | None = "false_negative"
 verdicts = st.lists(st.sampled_from([TP, FP, FN, None]), max_size=30)
-scores = (capp, capr, capf1)
+scores = (capp, capr, capf1, abstain)
+BETTER = (capp, capr, capf1)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,10 @@ scores = (capp, capr, capf1)
 )
 def test_scores(values: Verdicts, p: float, r: float, f1: float) -> None:
     """The three scores of section 3.4, in percent."""
-    assert [score(values) for score in scores] == pytest.approx([p, r, f1], nan_ok=True)
+    assert [score(values) for score in BETTER] == pytest.approx([p, r, f1], nan_ok=True)
+    scored = [value for value in values if value is not None]
+    share = 100 * scored.count(FN) / len(scored) if scored else nan
+    assert abstain(values) == pytest.approx(share, nan_ok=True)
 
 
 @given(verdicts)
@@ -64,8 +68,8 @@ def test_unscored_questions_move_nothing(values: Verdicts) -> None:
 
 @given(verdicts)
 def test_one_more_right_answer_never_lowers_a_score(values: Verdicts) -> None:
-    """Every score is monotone in the number of right answers."""
-    for score in scores:
+    """Every score of which higher is better is monotone in the number of right answers."""
+    for score in BETTER:
         before, after = score(values), score([*values, TP])
         assert isnan(before) or after >= before - 1e-9
 
@@ -83,7 +87,7 @@ def test_a_wrong_answer_costs_more_than_none(values: Verdicts) -> None:
 @given(verdicts)
 def test_the_overall_score_is_the_harmonic_mean(values: Verdicts) -> None:
     """CapF1 = 2 CapP CapR / (CapP + CapR), so that it lies between the two; CapR <= CapP."""
-    p, r, f1 = (score(values) for score in scores)
+    p, r, f1 = (score(values) for score in BETTER)
     if not isnan(p) and p > 0:
         assert f1 == pytest.approx(2 * p * r / (p + r))
         assert r - 1e-9 <= f1 <= p + 1e-9

@@ -210,7 +210,7 @@ def _vcapsbench_numbers(
 
 
 def _capquiz_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
-    numbers: dict[str, list[float]] = {"capf1": [], "capp": [], "capr": []}
+    numbers: dict[str, list[float]] = {"capf1": [], "capp": [], "capr": [], "abstain": []}
     for run in runs:
         letters = [(TOLD.letter(*unit), _right_letter(unit)) for unit in run]
         n_right = sum(letter == right for letter, right in letters)
@@ -218,6 +218,7 @@ def _capquiz_numbers(runs: list[list[Unit]]) -> dict[str, list[float]]:
         numbers["capp"].append(_share(n_right, n_chosen))
         numbers["capr"].append(_share(n_right, len(run)))
         numbers["capf1"].append(_share(2 * n_right, n_chosen + len(run)))
+        numbers["abstain"].append(_share(len(run) - n_chosen, len(run)))
     return numbers
 
 
