@@ -129,14 +129,14 @@ def _msvd(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.analysis.meta_eval.msvd import meta_eval_msvd
     from lmms_eval_captions.analysis.meta_eval.report import text_of
     from lmms_eval_captions.judges.errors import SettingsError
-    from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+    from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
     for option in ("data", "items", "references"):
         if getattr(arguments, option) is not None:
             raise SettingsError(f"--{option}: not for msvd, see --help")
     settings = arguments.gveval
     if settings is None:
-        settings = _SETTINGS if JUDGE_RUN.settings().judge else ()
+        settings = _SETTINGS if SESSION.settings().judge else ()
     if not settings:
         _require_metric(arguments, "settings of --gveval, ")
     try:
@@ -148,7 +148,7 @@ def _msvd(arguments: argparse.Namespace) -> int:
             n_resamples=arguments.resamples or 1000,
         )
     finally:
-        JUDGE_RUN.close()
+        SESSION.close()
     text = text_of(report)
     if arguments.gveval is None and not settings:
         text += "\nG-VEval is left out: LMMS_CAPTIONS_JUDGE names no judge"

@@ -75,7 +75,7 @@ def _t2v_verify(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.analysis.t2v_verify.verify import Options, verify
     from lmms_eval_captions.analysis.tables import as_json, as_text
     from lmms_eval_captions.judges.errors import SettingsError
-    from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+    from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
     if not 1 <= arguments.frames <= 1000:
         raise SettingsError(f"--frames: expected 1 to 1000, got {arguments.frames}")
@@ -92,7 +92,7 @@ def _t2v_verify(arguments: argparse.Namespace) -> int:
     try:
         found = verify(options, log=lambda line: print(line, file=sys.stderr, flush=True))
     finally:
-        JUDGE_RUN.close()
+        SESSION.close()
     sys.stdout.write(as_text([part_of(found)]))
     if arguments.output is not None:
         write_output(as_json(found), arguments.output)

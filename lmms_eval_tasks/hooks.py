@@ -19,7 +19,6 @@ from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, read_whole
 from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
@@ -27,7 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Pend
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
-from lmms_eval_captions.lmms_eval_tasks.submission import submit
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
@@ -82,7 +81,7 @@ class Hooks(Generic[Q, J]):
         check = self.benchmark.judge_check
         if check is not None:
             questions = choose_questions(check, map(self.benchmark.questions, documents))
-            JUDGE_RUN.anchors.prepare(task.name, questions)
+            SESSION.anchors.prepare(task.name, questions)
         return Dataset.from_list(documents)
 
     def doc_to_visual(self, doc: Doc) -> list[str]:
@@ -205,7 +204,7 @@ class Hooks(Generic[Q, J]):
         if name == self.benchmark.headline and records:
             task = records[0].task
             whole = [read_whole(self.benchmark, item) for item in complete]
-            JUDGE_RUN.anchors.forget(task)
+            SESSION.anchors.forget(task)
             report(FinishedTask(self.benchmark, whole, args, self.benchmark.tasks[task].note))
         return score
 

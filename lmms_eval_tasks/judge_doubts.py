@@ -20,7 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.anchors import Pair
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
-from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 
 Doubt = Literal["echo", "constant", "blind", "unread", "reasoning"]
 """Replies are the prompt's example; nearly all questions get one verdict; captions are not read;
@@ -186,9 +185,9 @@ def doubt_names(records: Sequence[CaptionRecord]) -> tuple[Doubt, ...]:
     return tuple(name for name, _ in _doubts(records))
 
 
-def doubts_of(finished: FinishedTask) -> list[str]:
+def doubts_of(records: Sequence[CaptionRecord]) -> list[str]:
     """What speaks against the judge of a task, a sentence or two of at most 300 characters each."""
-    return [sentence for _, sentence in _doubts(finished.records)]
+    return [sentence for _, sentence in _doubts(records)]
 
 
 def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:

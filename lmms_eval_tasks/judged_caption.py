@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from math import isnan, nan
 from statistics import fmean
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
-from lmms_eval_captions.judges.endpoint.request import NO_USAGE
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
@@ -18,7 +19,6 @@ from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
 from lmms_eval_captions.lmms_eval_tasks.caption_doubts import no_caption_at_all
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of, examples_of
-from lmms_eval_captions.lmms_eval_tasks.judged import Judged, caption_digest
 from lmms_eval_captions.lmms_eval_tasks.records import RECORD, CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
@@ -33,6 +33,32 @@ from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Generic[J]):
+    """The judgements of one caption, or why there are none."""
+
+    chains: Sequence[Sequence[J]]
+    """Those of each chain, in the order of the chains; none if nothing was judged."""
+    config: JudgeConfig | None
+    """``None`` if the settings could not be used."""
+    reason: str | None
+    """Why nothing was judged, else ``None``."""
+    caption: Literal["there", "empty", "missing", "dropped"] = "there"
+    """An empty one has no word: its judgements are those of a caption that says nothing. A missing
+    one has no judgements, and the reason is the captioner's; a dropped one is left out, too."""
+    sample: Sample | None = None
+    """Which questions were asked, ``None`` for all; the chains of others are empty."""
+    cheap_usage: Usage = NO_USAGE
+    """What the cheap judge's answers to all questions took."""
+    late: str | None = None
+    """Why the chains without judgements were not waited for, ``None`` if all were."""
+
+    @property
+    def judgements(self) -> list[J]:
+        """Those of all chains."""
+        return list(chain.from_iterable(self.chains))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +84,11 @@ class JudgedCaption(Generic[J]):
             **({RECORD: whole_record(benchmark, record)} if is_headline else {}),
             **({"judgements": list(map(_logged, self.judgements))} if is_headline else {}),
         }
+
+
+def caption_digest(caption: str) -> bytes:
+    """Return what tells a caption from others, in every process; 8 bytes."""
+    return hashlib.blake2b(caption.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def whole_record(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> Item:

@@ -117,7 +117,7 @@ def _of_task(
         "headline_means": benchmark.headline_means,
         "metrics": {name: _measured([finished], name, scores) for name in benchmark.metrics},
         **_counts([finished]),
-        "doubts": doubts_of(finished),
+        "doubts": doubts_of(finished.records),
         "note": finished.note,
         "tasks": [] if len(leaves) == 1 else leaves,
         **_sampled(benchmark, [finished], scores.get(benchmark.headline)),

@@ -14,8 +14,8 @@ from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.cost_check import WAYS_OUT, expected_cost
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import NOT_ASKED
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
@@ -79,7 +79,7 @@ def why_not_ask(
         captions: Position of a document to its caption, those of this process.
     """
     try:
-        settings = JUDGE_RUN.settings()
+        settings = SESSION.settings()
     except SettingsError:
         return None  # every record says so
     known = known_share(
@@ -90,12 +90,12 @@ def why_not_ask(
     cost = expected_cost(benchmark, docs, settings, captions)
     if cost is None or settings.max_cost_usd is None:
         return None
-    expected = JUDGE_RUN.expected_cost.plus(*cost)
+    expected = SESSION.expected_cost.plus(*cost)
     limit_usd = settings.max_cost_usd / settings.world_size
     if expected.usd > limit_usd:
         words = f"{LIMIT_REACHED}{limit_usd:g} is not enough: judging takes {expected.words}"
         return words, WAYS_OUT
-    JUDGE_RUN.expected_cost = expected
+    SESSION.expected_cost = expected
     return None
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.progress import Totals
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import Item, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
 _HANDED_ON: Final[dict[str, Totals]] = {}
 """Other process to its totals since it began, the latest."""
@@ -24,16 +24,16 @@ class AccountedRecord(PendingRecord):
 
     def __reduce__(self) -> tuple[Callable[..., Item], tuple[object, ...]]:
         item = dict(self.wait())
-        return _receive, (item, JUDGE_RUN.process, JUDGE_RUN.totals())
+        return _receive, (item, SESSION.process, SESSION.totals())
 
 
 def totals_by_process() -> dict[str, Totals]:
     """Each process's totals since it began: this one's, and those that were handed on."""
-    return {JUDGE_RUN.process: JUDGE_RUN.totals(), **_HANDED_ON}
+    return {SESSION.process: SESSION.totals(), **_HANDED_ON}
 
 
 def _receive(item: Item, process: str, totals: Totals) -> Item:
     """An item as another process gets it."""
-    if process != JUDGE_RUN.process:
+    if process != SESSION.process:
         _HANDED_ON[process] = totals
     return item

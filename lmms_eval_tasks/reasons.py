@@ -11,7 +11,7 @@ from typing import Final, Literal
 from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED
 from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS
 from lmms_eval_captions.judges.endpoint.request import UNREADABLE
-from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 Kind = Literal[

@@ -19,6 +19,9 @@ Names = Sequence[Sequence[str | None]]
 
 V = TypeVar("V")
 
+NOTHING_TO_JUDGE: Final = "the caption is empty"
+NO_CAPTION: Final = "no caption: "
+"""Beginning of the reason if a caption is not there."""
 RECORD: Final = "record"
 """Key of the headline's item that holds the record."""
 

@@ -16,7 +16,6 @@ from typing import Any
 from loguru import logger
 
 from lmms_eval_captions.judges.files import write_atomically
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.judging_document import (
     Document,
     judging_document,
@@ -36,6 +35,7 @@ from lmms_eval_captions.lmms_eval_tasks.scoring import (
     signature_of,
     signatures_of_tasks,
 )
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path, write_verdicts
@@ -98,7 +98,7 @@ def complete(
     for warning in THIS_RUN.totals().warnings():
         logger.warning("{}", warning)
         THIS_RUN.warn(warning)
-    captions = JUDGE_RUN.captions().path
+    captions = SESSION.captions().path
     head = _head(results, None if captions is None else str(captions))
     for task, breakdown in THIS_RUN.breakdowns.items():
         ours.setdefault(task, {})["breakdown"] = _write(

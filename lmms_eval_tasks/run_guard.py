@@ -24,10 +24,10 @@ from lmms_eval_captions.judges.endpoint.progress import end_other_bars
 from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import cheap_judge
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
 
@@ -97,7 +97,7 @@ RUN_GUARD: Final = RunGuard()
 
 def words_of_interruption() -> str:
     """One line: how many replies are kept, and how to go on."""
-    totals = JUDGE_RUN.totals()
+    totals = SESSION.totals()
     if not (totals.calls or totals.n_from_store):
         captions = RUN_CAPTIONS.saved
         if captions is None:
@@ -130,7 +130,7 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
     # A run before this one in the same process may have ended early.
     THIS_RUN.clear()
     RUN_CAPTIONS.begin()
-    JUDGE_RUN.begin()
+    SESSION.begin()
     try:
         return evaluate()
     except KeyboardInterrupt:

@@ -9,8 +9,8 @@ from typing import Any
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
 
 
@@ -22,7 +22,7 @@ def name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) ->
     labels = sorted({record.judge for record in finished.records})
     defaults = dict(finished.benchmark.judge_defaults)
     try:
-        judge = finished.benchmark.judge_config(JUDGE_RUN.settings())
+        judge = finished.benchmark.judge_config(SESSION.settings())
     except SettingsError:
         judge = None
     if judge is None or judge == NO_JUDGE or labels != [judge.label]:

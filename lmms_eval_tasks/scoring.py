@@ -15,10 +15,10 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.caption_doubts import suspicious
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighed
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
     CAPTIONS,
@@ -200,7 +200,7 @@ def has_score(records: Sequence[CaptionRecord]) -> bool:
 def max_unscored() -> float:
     """Largest share of unscored questions that still gives a score, in [0, 1]."""
     try:
-        return JUDGE_RUN.settings().max_unscored
+        return SESSION.settings().max_unscored
     except SettingsError:
         return 0.0  # every record says why nothing was judged
 

@@ -17,7 +17,7 @@ from drawn_examples import draw_examples
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers import caption_store
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
@@ -140,12 +140,12 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mo
     """A process that has judged nothing yet, with a cache of its own, whose settings can be set."""
     # lmms-eval replaces all log sinks when it is first imported: not within a test that reads them.
     importlib.import_module("lmms_eval.models.model_utils.usage_metrics")
-    JUDGE_RUN.close()
+    SESSION.close()
     THIS_RUN.clear()
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
     yield monkeypatch
-    JUDGE_RUN.close()
+    SESSION.close()
     THIS_RUN.finished.clear()
 
 

@@ -30,7 +30,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, wi
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import RATED, Item, collapsed, read_items
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import is_nan, signature_of
-from lmms_eval_captions.lmms_eval_tasks.submission import submit
+from lmms_eval_captions.lmms_eval_tasks.session import submit
 from lmms_eval_captions.metrics.correlation import Variant, kendall_interval, kendall_tau
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 

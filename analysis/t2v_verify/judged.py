@@ -14,7 +14,7 @@ from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Picture
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.verdict import ScoresJudgement
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, judge_anchors
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit_chains
 from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
@@ -45,7 +45,7 @@ def ask_judge(videos: Mapping[Key, Path], originals: Mapping[str, Path]) -> Judg
     Raises:
         SettingsError: If no judge that sees pictures can be asked.
     """
-    settings = JUDGE_RUN.settings()
+    settings = SESSION.settings()
     config = JudgeConfig.build(_JUDGE, settings)
     if not config.asks_endpoint:
         raise SettingsError(
@@ -55,7 +55,7 @@ def ask_judge(videos: Mapping[Key, Path], originals: Mapping[str, Path]) -> Judg
     settings.require_named_judge(config.model)
     settings.require_judge_access()
     waiting = {
-        key: judge_anchors(_JUDGE, _chains(path, originals[key[2]]))
+        key: submit_chains(_JUDGE, _chains(path, originals[key[2]]))
         for key, path in videos.items()
         if key[2] in originals
     }

@@ -121,38 +121,6 @@ def _encoded(text: str) -> bytes:
 _VARIABLE: Final = "LMMS_CAPTIONS_CHEAP_JUDGE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InPart(Generic[J]):
-    """One caption and its questions."""
-
-    benchmark: Benchmark[Any, J]
-    task: str
-    video_id: str
-    names: Sequence[str]
-    """Shape (n_questions,): the text of each question."""
-    cheap_chains: Callable[[str], Sequence[Chain[Sequence[J]]]]
-    """From the name of the cheap judge to what asks it all questions, once each."""
-
-    def held(
-        self,
-        chains: Sequence[Chain[Sequence[J]]],
-        *,
-        n_runs: int,
-        submit: Callable[[Sequence[Chain[Sequence[J]]]], Future[list[Sequence[J]]]],
-        cheap: Callable[[], Sequence[Sequence[J]]] | None,
-    ) -> HeldCaption[J]:
-        """The caption as it waits; see :class:`HeldCaption`."""
-        return HeldCaption(
-            task=self.task,
-            video_id=self.video_id,
-            names=self.names,
-            n_runs=n_runs,
-            chains=chains,
-            submit=submit,
-            cheap=cheap,
-        )
-
-
 def cheap_judge(settings: JudgeSettings, judge: str) -> Model | None:
     """The judge that answers every question, ``None`` where there is none.
 

@@ -31,15 +31,12 @@ from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames, shown
-from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config
-from lmms_eval_captions.lmms_eval_tasks.judged import (
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
     Judged,
     caption_digest,
-    require_judge,
-    waiting,
-    without_judge,
+    caption_score,
+    record_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score, record_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scorer.answers_in_time import OVER, AnswersInTime
 from lmms_eval_captions.lmms_eval_tasks.scorer.columns import (
@@ -53,6 +50,12 @@ from lmms_eval_captions.lmms_eval_tasks.scorer.columns import (
 from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import read_keywords
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import documents_of, protocol_of
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, values_of
+from lmms_eval_captions.lmms_eval_tasks.session import (
+    engine_config,
+    require_judge,
+    settled,
+    without_judge,
+)
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
@@ -397,7 +400,12 @@ class Scorer:
                 judged, is_late = [] if answers is None else answers.so_far(), True
             return Judged(judged, self.config, None, late=OVER if is_late else None)
 
-        return waiting(result, self.config, self.settings, is_settled=future.done)
+        return settled(
+            result,
+            replace_reason=lambda reason: Judged((), self.config, reason),
+            is_settled=future.done,
+            settings=self.settings,
+        )
 
     def _open(self) -> Engine:
         """The engine, made at the first caption that is asked about."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from planted_world import (
     CAPTIONERS,
     RUNS,
@@ -65,7 +65,7 @@ def folders(world: World, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         if name.startswith("LMMS_"):
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("COLUMNS", "100")
-    JUDGE_RUN.close()  # whose settings another test may have read
+    SESSION.close()  # whose settings another test may have read
     return {captioner: str(world.run(captioner)) for captioner in CAPTIONERS}
 
 

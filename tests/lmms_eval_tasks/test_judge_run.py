@@ -13,9 +13,9 @@ from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks import session as judging
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 
 
@@ -48,7 +48,7 @@ def test_a_limit_ends_in_nan_with_the_reason_and_a_rerun_goes_on(
     assert "LMMS_CAPTIONS_MAX_COST" in str(items["vdc_acc"][-1]["reasons"])
     n_first = server.counts.n_requests
     assert 0 < n_first < 300
-    JUDGE_RUN.close()
+    SESSION.close()
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
     assert not isnan(hooks.aggregate("vdc_acc")(_items(30)["vdc_acc"]))
     assert server.counts.n_requests == 300
@@ -61,7 +61,7 @@ def test_each_process_has_its_share_of_the_limit(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "20")
     bench.setenv("WORLD_SIZE", "4")
-    assert JUDGE_RUN.engine().config.max_cost_usd == 5.0
+    assert SESSION.engine().config.max_cost_usd == 5.0
 
 
 def test_prices_that_cannot_be_read_are_the_reason(
@@ -95,10 +95,10 @@ def test_what_judging_may_cost_is_said_with_the_day_of_the_prices(
     """Without a limit it says that there is none."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "none")
-    JUDGE_RUN.engine()
+    SESSION.engine()
     assert ", no limit of cost, replies in " in logged[-1]
-    JUDGE_RUN.close()
+    SESSION.close()
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "20")
-    JUDGE_RUN.engine()
+    SESSION.engine()
     day = load_prices().as_of
     assert f", at most $20 in all by prices of {day}, replies in " in logged[-1]

@@ -13,13 +13,13 @@ from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Role, Source,
 from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.reasons import (
     Kind,
     help_against,
     kind_of,
     why_unscored,
 )
+from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION, NOTHING_TO_JUDGE
 
 URL = "http://127.0.0.1:8000/v1"
 

@@ -15,9 +15,9 @@ from chains import chain
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks import run_guard
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JudgeRun
 from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
+from lmms_eval_captions.lmms_eval_tasks.session import Session
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
@@ -107,8 +107,8 @@ def test_ctrl_c_says_how_many_replies_are_kept(
 ) -> None:
     """One line, that the same command goes on, and no traceback."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    run = JudgeRun()
-    bench.setattr(run_guard, "JUDGE_RUN", run)
+    run = Session()
+    bench.setattr(run_guard, "SESSION", run)
     run.engine().submit([chain(f"prompt {i}") for i in range(3)]).result(timeout=30)
     with pytest.raises(KeyboardInterrupt) as stopped:
         _guarded(_interrupted)()
@@ -124,7 +124,7 @@ def test_ctrl_c_says_how_many_replies_are_kept(
 
 def test_ctrl_c_while_captions_are_made_says_where_they_are(bench: pytest.MonkeyPatch) -> None:
     """They took hours, and the same command makes them anew."""
-    bench.setattr(run_guard, "JUDGE_RUN", JudgeRun())
+    bench.setattr(run_guard, "SESSION", Session())
 
     def caption(**_: object) -> None:
         RUN_CAPTIONS.log().save_early(task="t", video_id="v", caption="A dog.", aspect=None)

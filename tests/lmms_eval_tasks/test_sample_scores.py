@@ -20,11 +20,11 @@ from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks import plugin
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
@@ -149,7 +149,7 @@ def test_where_the_metric_is_nan_there_is_neither_error_nor_score(
 ) -> None:
     """No number of a task that has no score can be taken for one, here or as a baseline."""
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0")
-    JUDGE_RUN.close()
+    SESSION.close()
     items = _judged(name, task, CAPTIONS)
     samples = _samples(items, CAPTIONS)
     by_metric = {metric: [item[metric] for item in items] for metric in items[0]}

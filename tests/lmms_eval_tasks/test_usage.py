@@ -8,7 +8,7 @@ import pytest
 from lmms_eval.models.model_utils import usage_metrics
 
 from lmms_eval_captions.judges.endpoint.request import Usage
-from lmms_eval_captions.lmms_eval_tasks.usage import report_usage
+from lmms_eval_captions.lmms_eval_tasks.session import log_usage
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +21,9 @@ def nothing_used() -> Iterator[None]:
 
 def test_every_call_is_counted() -> None:
     """38 calls about one caption are 38, not one; their tokens are counted once."""
-    report_usage("vdc_camera", "judge", Usage(38, 5000, 300))
-    report_usage("capquiz", "judge", Usage(1, 10, 2))
-    report_usage("capquiz", "judge", Usage())
+    log_usage("vdc_camera", "judge", Usage(38, 5000, 300))
+    log_usage("capquiz", "judge", Usage(1, 10, 2))
+    log_usage("capquiz", "judge", Usage())
     summary = usage_metrics.summarize_usage_metrics()
     assert summary["total"]["n_api_calls"] == 39
     assert summary["by_task"]["vdc_camera"] == {
@@ -39,7 +39,7 @@ def test_every_call_is_counted() -> None:
 def test_the_limit_of_tokens_is_kept() -> None:
     """``--max_tokens`` sees the judge's tokens as they come."""
     usage_metrics.set_budget(1000)
-    report_usage("vdc_camera", "judge", Usage(38, 900, 99))
+    log_usage("vdc_camera", "judge", Usage(38, 900, 99))
     assert not usage_metrics.is_budget_exceeded()
-    report_usage("vdc_camera", "judge", Usage(38, 1, 0))
+    log_usage("vdc_camera", "judge", Usage(38, 1, 0))
     assert usage_metrics.is_budget_exceeded()

@@ -38,8 +38,8 @@ BETTER = (capp, capr, capf1)
 def test_scores(values: Verdicts, p: float, r: float, f1: float) -> None:
     """The three scores of section 3.4, in percent."""
     assert [score(values) for score in BETTER] == pytest.approx([p, r, f1], nan_ok=True)
-    scored = [value for value in values if value is not None]
-    share = 100 * scored.count(FN) / len(scored) if scored else nan
+    n_scored = len(values) - values.count(None)
+    share = 100 * values.count(FN) / n_scored if n_scored else nan
     assert abstain(values) == pytest.approx(share, nan_ok=True)
 
 

@@ -16,10 +16,9 @@ from loguru import logger
 from caption_requests import caption_all
 from echo_server import CODES, ERRORS, KEY, PLACES, STOPS, EchoServer, traces
 from five_tasks import TASKS, Task, Texts, write_data
-from lmms_eval_captions.lmms_eval_tasks import judge_engine
-from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks import session as judging
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
@@ -78,7 +77,7 @@ def _cases(shift: int, *, with_stops: bool = True) -> list[Case]:
 
 
 def _set(bench: pytest.MonkeyPatch, url: str, data: Path, **changes: Any) -> None:
-    make = judge_engine.engine_config
+    make = judging.engine_config
     bench.setattr(
         judging, "engine_config", lambda settings: replace(make(settings), **WAITS | changes)
     )
@@ -109,7 +108,7 @@ def test_an_echoed_key_is_in_nothing_that_judging_writes(
         with EchoServer([case]) as server:
             _set(bench, server.url, data)
             shown += "[key]" in _judge(task, [f"A dog, {number}."], tmp_path / f"output{number}")
-            JUDGE_RUN.close()
+            SESSION.close()
         assert server.seen == {case}
     assert shown > len(cases) / 3, "what was left out is said in texts and reasons"
     assert written() == []

@@ -19,7 +19,7 @@ import pytest
 from batch_server import BatchServer
 from judge_server import Say, last_text
 from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from test_every_failure import (
     BENCHMARKS,
     KEPT,
@@ -186,7 +186,7 @@ def test_one_failure_in_a_batch_loses_what_it_concerns_and_nothing_else(
             expected[target] += kind != "an odd state"
             assert server.sent == expected
         answered = server.answered
-        JUDGE_RUN.close()
+        SESSION.close()
         assert not [line for line in logged if line.startswith("ERROR") or "internal" in line]
 
     with Provider(target, "nothing") as server:
@@ -195,4 +195,4 @@ def test_one_failure_in_a_batch_loses_what_it_concerns_and_nothing_else(
         _check(benchmark, _judge(benchmark), kept)
         missing = set() if kind in KEPT else set(benchmark.order()) - answered
         assert server.sent == Counter(missing)
-        JUDGE_RUN.close()
+        SESSION.close()

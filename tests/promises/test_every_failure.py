@@ -32,13 +32,12 @@ import pytest
 from aggregated import signature_of_items
 from conftest import ServerFactory
 from judge_server import JudgeServer, Refuse, Say, last_text
-from lmms_eval_captions.lmms_eval_tasks import judge_run as judging
+from lmms_eval_captions.lmms_eval_tasks import session as judging
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
-from lmms_eval_captions.lmms_eval_tasks.judge_engine import engine_config
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION, engine_config
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from told_judge import (
@@ -603,7 +602,7 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
         assert judge.sent == [*before, target][: len(before) + (kind == "wrong key")]
     answered = set(judge.answered)
 
-    JUDGE_RUN.close()
+    SESSION.close()
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "none")
     server.script = judge = Judge()
     kept = benchmark.lost(failed) if kind in KEPT else set()

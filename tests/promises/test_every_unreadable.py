@@ -14,7 +14,7 @@ import pytest
 from batch_server import BatchServer
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say, last_text
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from test_every_batch_failure import NAMES, batches  # noqa: F401 - a fixture
@@ -92,11 +92,11 @@ def _run(
     readable_from: int = 100,
 ) -> Iterator[Unreadable]:
     """A run of its own process, as it were, on what is in the store."""
-    JUDGE_RUN.close()
+    SESSION.close()
     patch.setenv("LMMS_CAPTIONS_ASK_AGAIN", "1" if again else "0")
     server.script = judge = Unreadable(target, readable_from=readable_from)
     yield judge
-    JUDGE_RUN.close()
+    SESSION.close()
 
 
 def _ask_again_and_again(

@@ -13,7 +13,7 @@ import pytest
 from aggregated import signature_of_items
 from anthropic_server import KEY, Answer, AnthropicServer, message, plain
 from judge_server import last_text
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from test_every_failure import (
     ACCR,
@@ -72,7 +72,7 @@ def test_a_benchmark_has_the_numbers_that_the_judge_was_told(
             bench.setenv(name, value)
         first = _scores(benchmark)
         n_sent = len(server.payloads)
-        JUDGE_RUN.close()
+        SESSION.close()
         again = _scores(benchmark)
         assert (len(server.payloads), server.refused) == (n_sent, [])
     assert n_sent == len(benchmark.order())

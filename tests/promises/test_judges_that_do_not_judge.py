@@ -24,8 +24,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import Captio
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_check import tell_answer
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
@@ -150,7 +150,7 @@ def _judge(
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
     (sample, *_) = task.samples(captions, folder)
     fields = Signature.parse(sample["signature of the task"]).fields
-    sentences = doubts_of(THIS_RUN.tasks[task.name])
+    sentences = doubts_of(THIS_RUN.tasks[task.name].records)
     assert len(sentences) == len(list(filter(None, fields.get("doubts", "").split("+"))))
     assert all(len(sentence) <= 300 for sentence in sentences)
     assert all("LMMS_CAPTIONS_JUDGE" in sentence for sentence in sentences)
@@ -244,14 +244,14 @@ def test_small_runs_ask_nothing_more(
     assert "doubts" not in fields
     n_each, rest = divmod(server.counts.n_requests, few)
     assert rest == 0
-    JUDGE_RUN.close()
+    SESSION.close()
     _judge(task, GOOD, bench, tmp_path / "many", server)
     n_anchors = server.counts.n_requests - n_each * len(GOOD)
     name = task.hooks.benchmark.name
     assert (n_anchors > 0) is (name not in WITHOUT_ANCHORS)
     assert n_anchors <= ANCHORS_OF[name]
     n_requests = server.counts.n_requests
-    JUDGE_RUN.close()
+    SESSION.close()
     _judge(task, GOOD, bench, tmp_path / "again", server)
     assert server.counts.n_requests == n_requests
 

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import Refuse, Say
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from test_every_batch_failure import (
     Provider,
     batches,  # noqa: F401 - a fixture
@@ -89,4 +89,4 @@ def test_only_what_shows_pictures_is_lost_in_batches(
         reasons = _check(showing, shown, set(showing.units()))
         assert all(WORDS in reason for reason in reasons.values())
         _check(benchmark, items, set(benchmark.units()) if benchmark.name in SHOWING else set())
-        JUDGE_RUN.close()
+        SESSION.close()

@@ -15,9 +15,9 @@ from aggregated import signature_of_items
 from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, scripted_reply
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 
@@ -128,7 +128,7 @@ def test_captions_that_cost_more_than_the_limit_are_not_asked_about(
     assert "Raise the limit (LMMS_CAPTIONS_MAX_COST, or none)" in words
     assert not any(map(isnan, scores(task, run(task, THERE)).values()))
     # Replies of another endpoint do not serve if each endpoint is to be asked itself.
-    JUDGE_RUN.close()
+    SESSION.close()
     bench.setenv("LMMS_CAPTIONS_STORE_BY", "endpoint")
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url.replace("127.0.0.1", "127.0.0.2"))
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "1e-7")

@@ -8,8 +8,8 @@ from aggregated import signature_of_items
 from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks import judge_engine
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
+from lmms_eval_captions.lmms_eval_tasks import session
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from test_every_failure import (
     BENCHMARKS,
     Benchmark,
@@ -41,8 +41,8 @@ def test_every_request_names_its_sampling_and_no_signature_does(
     signature = signature_of_items(items["unscored"])
     assert not [name for name in NEUTRAL if name in signature]
 
-    JUDGE_RUN.close()
-    bench.setattr(judge_engine, "added_params", lambda *_: {})
+    SESSION.close()
+    bench.setattr(session, "added_params", lambda *_: {})
     _check(benchmark, _judge(benchmark), set())
     assert len(server.bodies) == len(benchmark.order())
 
@@ -50,12 +50,12 @@ def test_every_request_names_its_sampling_and_no_signature_does(
 def test_nothing_is_sent_explicitly_to_providers_and_in_batches(bench: pytest.MonkeyPatch) -> None:  # noqa: F811
     """They have no defaults of a checkpoint, and may refuse a batch for what they do not know."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:8000/v1")
-    assert dict(judge_engine.engine_config(read_judge_settings()).added_params) == dict(NEUTRAL)
+    assert dict(session.engine_config(read_judge_settings()).added_params) == dict(NEUTRAL)
     bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "batch")
-    assert not judge_engine.engine_config(read_judge_settings()).added_params
+    assert not session.engine_config(read_judge_settings()).added_params
     bench.setenv("LMMS_CAPTIONS_JUDGE_MODE", "now")
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "https://api.openai.com/v1")
-    assert not judge_engine.engine_config(read_judge_settings()).added_params
+    assert not session.engine_config(read_judge_settings()).added_params
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)

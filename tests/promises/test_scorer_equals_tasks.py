@@ -21,9 +21,9 @@ from lmms_eval_captions import CaptionReward, CaptionScore, Scorer
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.registry import benchmark_paths
 from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import NO_CAPTION_GIVEN
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
@@ -165,7 +165,7 @@ def test_all_say_the_same(first: str, task: str, server: JudgeServer) -> None:
 
 def by_task(name: str) -> Said:
     """What lmms-eval has of a run of the task."""
-    JUDGE_RUN.close()
+    SESSION.close()
     benchmark = our_benchmarks()[name]
     hooks = hooks_of(benchmark)
     documents = list(hooks.process_docs([benchmark.tasks[name].fields]))
@@ -195,7 +195,7 @@ def by_task(name: str) -> Said:
         },
         signature=signature_of_items(columns["unscored"]),
     )
-    JUDGE_RUN.close()
+    SESSION.close()
     return said
 
 

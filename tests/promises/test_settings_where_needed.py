@@ -10,8 +10,8 @@ import pytest
 
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 
 CAPTION = "A dog."
@@ -127,7 +127,7 @@ def test_data_that_cannot_be_had_stop_no_judge(
     (document,) = task.documents()
     bench.setenv("LMMS_CAPTIONS_DATA", str(data / "nowhere"))
     bench.setenv("LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", "long")
-    JUDGE_RUN.close()
+    SESSION.close()
     metrics = task.hooks.process_results(document, [CAPTION])
     unscored = task.hooks.aggregate_unscored([metrics["unscored"]])
     assert unscored == (task.hooks.benchmark.name == "own")

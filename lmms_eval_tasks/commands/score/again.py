@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from lmms_eval_captions.lmms_eval_tasks.judged import NO_CAPTION
 from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
+from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION
 from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import NO_CAPTION_GIVEN
 
 _FINAL: Final = frozenset({"unreadable", "empty"})

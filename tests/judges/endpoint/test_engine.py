@@ -26,7 +26,7 @@ from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN, MOST_ENGINES
+from lmms_eval_captions.lmms_eval_tasks.session import MOST_ENGINES, SESSION
 
 
 def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: int = 0) -> Request:
@@ -691,12 +691,12 @@ def test_after_an_error_of_ours_another_engine_follows(
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
     bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-mini-2024-07-18")
     bench.setenv("OPENAI_API_KEY", "sk-test")
-    first = JUDGE_RUN.engine()
+    first = SESSION.engine()
     assert first._budget is not None
     first._budget.spent_usd = 2.0
     engine = first
     for number in range(MOST_ENGINES):
-        engine = JUDGE_RUN.engine()
+        engine = SESSION.engine()
         assert (
             engine.submit([_chain(str(number), model="gpt-4o-mini-2024-07-18")]).result(5)[0].value
         )
@@ -704,8 +704,8 @@ def test_after_an_error_of_ours_another_engine_follows(
         engine._loop.call_soon_threadsafe(engine._on_defect, RuntimeError("a defect"))
         engine._thread.join(5)
         assert "a defect" in str(engine.defect)
-    assert JUDGE_RUN.engine() is engine
-    late = JUDGE_RUN.engine().submit([_chain("late")]).exception(timeout=5)
+    assert SESSION.engine() is engine
+    late = SESSION.engine().submit([_chain("late")]).exception(timeout=5)
     assert "a defect" in str(late)
 
 

@@ -14,8 +14,8 @@ from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain_groups
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from official_files import write_capquiz
 
 Items = dict[str, list[PendingRecord]]
@@ -70,7 +70,7 @@ def test_the_three_scores_and_the_breakdown(
     breakdown = kept_breakdown("capquiz")
     counts = {"n_questions": 4, "n_unscored": 0}
     inferential = {"capf1": pytest.approx(200 / 3), "capp": 100.0, "capr": 50.0, **counts}
-    expected = {
+    expected: dict[str, dict[str, Any]] = {
         "Descriptive": {"capf1": 50.0, "capp": 50.0, "capr": 50.0, **counts},
         "Inferential": inferential,
     }
@@ -135,7 +135,7 @@ def test_unreadable_replies_are_unscored_and_never_wrong(
     assert isnan(hooks.aggregate("capf1")(items["capf1"]))
     assert any("1 of 4 questions are unscored" in line for line in logged)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.25")
-    JUDGE_RUN.close()
+    SESSION.close()
     items = _process(_doc("a"))
     assert hooks.aggregate("capp")(items["capp"]) == 100.0
     assert hooks.aggregate("capr")(items["capr"]) == pytest.approx(200 / 3)

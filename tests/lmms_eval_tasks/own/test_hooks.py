@@ -19,13 +19,13 @@ from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from judge_server import Say, last_text
 from lmms_eval_captions.lmms_eval_tasks.grading import Label
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.own import hooks as gveval_hooks
 from lmms_eval_captions.lmms_eval_tasks.own import rating_hooks
 from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
 from lmms_eval_captions.lmms_eval_tasks.own.rating import OWN_RATING
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
 Items = dict[str, list[PendingRecord]]
 ACCR = ("accuracy", "completeness", "conciseness", "relevance")
@@ -158,7 +158,7 @@ def test_a_rerun_asks_nothing_though_no_clip_is_decoded_again(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     first = signature_of_items(_process(hooks, judge)["unscored"])
     n_requests = server.counts.n_requests
-    JUDGE_RUN.close()
+    SESSION.close()
     unreadable = "lmms_eval_captions.model_wrappers.video.decoders.DECODERS"
     bench.setattr(unreadable, None)
     again = signature_of_items(_process(hooks, judge)["unscored"])

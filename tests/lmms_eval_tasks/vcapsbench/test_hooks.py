@@ -11,8 +11,8 @@ import pytest
 from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain, plain_groups
 from conftest import ServerFactory
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
@@ -121,7 +121,7 @@ def test_unreadable_replies_are_unscored_and_never_zero(
     assert not THIS_RUN.breakdowns
     assert any("1 of 3 questions are unscored" in line for line in logged)
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
-    JUDGE_RUN.close()
+    SESSION.close()
     items = _process("one")
     assert hooks.aggregate("ar")(items["ar"]) == 50.0
     assert hooks.aggregate("ir")(items["ir"]) == 0.0
@@ -155,7 +155,7 @@ def test_one_ask_is_a_third_of_the_requests_and_three_buy_only_the_rest(
     assert "|protocol:1|asks:1|unscored:0/3|" in signature_of_items(items["unscored"])
     assert [(body["seed"], body["temperature"]) for body in server.bodies] == [(0, 1.0)] * 3
     bench.setenv("LMMS_CAPTIONS_VCAPSBENCH_ASKS", "3")
-    JUDGE_RUN.close()
+    SESSION.close()
     items = _process("one")
     assert hooks.aggregate("ar")(items["ar"]) == pytest.approx(100 / 3)
     assert "|asks:3|" in signature_of_items(items["unscored"])

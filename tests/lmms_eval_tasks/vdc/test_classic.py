@@ -24,9 +24,9 @@ from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
     plain_words,
     ptb_words,
 )
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc import classic_hooks as hooks
@@ -215,15 +215,15 @@ def test_scores_are_those_of_pycocoevalcap_over_the_corpus(
 def test_nobody_is_asked_and_no_judge_needed(bench: pytest.MonkeyPatch) -> None:
     """No key, no endpoint, no judge run but one; the run's guard lets the task pass."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
-    n_before = JUDGE_RUN.totals().calls
+    n_before = SESSION.totals().calls
     bench.setattr(RUN_GUARD, "will_judge", True)
     RUN_GUARD.require_judge(VDC_CLASSIC)
     items = _process(CAPTIONS)
     assert _scores(items, "rouge_l")["rouge_l"] > 0
     signature = signature_of_items(items["unscored"])
     assert signature.startswith("vdc_classic_camera|judge:none|runs:1|protocol:1|tokenizer:plain|")
-    assert JUDGE_RUN.totals().calls == n_before
-    assert JUDGE_RUN._engine is None
+    assert SESSION.totals().calls == n_before
+    assert SESSION._engine is None
     assert hooks.aggregate_unscored(items["unscored"]) == 0
 
 

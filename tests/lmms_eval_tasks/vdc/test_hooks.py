@@ -18,8 +18,8 @@ from breakdowns import kept_breakdown, plain_groups
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks, rouge_hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
@@ -84,11 +84,11 @@ def test_a_temperature_of_ones_own_is_sent_and_in_the_signature(
     plain = signature_of_items(_process("one")["unscored"])
     assert "temperature" not in plain
     bench.setenv("LMMS_CAPTIONS_JUDGE_TIMEOUT", "33")
-    JUDGE_RUN.close()
+    SESSION.close()
     assert signature_of_items(_process("one")["unscored"]) == plain
     n_before = len(server.bodies)
     bench.setenv("LMMS_CAPTIONS_JUDGE_TEMPERATURE", "1")
-    JUDGE_RUN.close()
+    SESSION.close()
     warm = signature_of_items(_process("one")["unscored"])
     assert "|protocol:1|temperature:1|unscored:0/3|" in warm
     assert [body["temperature"] for body in server.bodies[n_before:]] == [1.0] * n_before
@@ -108,7 +108,7 @@ def test_a_missing_caption_is_unscored_and_never_zero(
     assert any("a clip is broken" in line for line in logged)
     assert not {"score", "caption_score"} & set(alone["vdc_acc"][0])
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
-    JUDGE_RUN.close()
+    SESSION.close()
     mixed, full = _process(missing, "red"), _process("blue", "red")
     assert hooks.aggregate("vdc_acc")(mixed["vdc_acc"]) == hooks.aggregate("vdc_acc")(
         full["vdc_acc"][1:]

@@ -18,9 +18,9 @@ from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
-from lmms_eval_captions.lmms_eval_tasks.judge_run import JUDGE_RUN
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.request_counter import TaskEstimate
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
     task_groups,
@@ -65,10 +65,10 @@ def settings(data: Path, tmp_path: Path, serve: ServerFactory) -> Iterator[Setti
         patch.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
         for name in ("LMMS_CAPTIONS_JUDGE_RUNS", "LMMS_CAPTIONS_PRICES"):
             patch.delenv(name, raising=False)
-        JUDGE_RUN.close()
+        SESSION.close()
         SERVERS[:] = [server]
         yield read_settings()
-        JUDGE_RUN.close()
+        SESSION.close()
 
 
 SERVERS: list[JudgeServer] = []
@@ -134,7 +134,7 @@ def test_what_is_in_the_store_is_counted_as_such(settings: Settings, data: Path)
     before = _rows(settings, data / "captions.jsonl")
     assert all(row.n_stored == 0 for row in before.values())
     _run(settings, data / "captions.jsonl", ("camera",))
-    JUDGE_RUN.close()
+    SESSION.close()
     after = _rows(settings, data / "captions.jsonl")
     assert (after["vdc_camera"].n_calls, after["vdc_camera"].input_tokens) == (0, 0.0)
     assert after["vdc_camera"].n_stored == before["vdc_camera"].n_calls

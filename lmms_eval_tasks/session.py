@@ -1,0 +1,564 @@
+"""The judge in one process: settings, engine, submit a caption, wait for its record.
+
+lmms-eval calls ``process_results`` document by document; waiting for the judge there would leave it
+idle. So a caption is submitted, its items are filled in place, and the aggregation waits. Trouble
+with the judge never raises out of a hook: lmms-eval would end the run without results.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import threading
+import traceback
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import replace
+from functools import reduce
+from itertools import chain
+from operator import add
+from typing import Any, Final, Literal, TypeVar
+
+from loguru import logger
+
+from lmms_eval_captions.judges.endpoint.adapt import added_params
+from lmms_eval_captions.judges.endpoint.batch import (
+    BATCH_ATTEMPTS,
+    BATCH_CONCURRENCY,
+    BATCH_PATIENCE_S,
+)
+from lmms_eval_captions.judges.endpoint.cost import Purse, load_prices
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress import Totals
+from lmms_eval_captions.judges.endpoint.request import NO_USAGE, About, Chain, Usage, is_offline
+from lmms_eval_captions.judges.endpoint.urls import redact_url, scrub
+from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
+from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
+from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.anchors import (
+    AnchorJudgements,
+    AnchorQuestions,
+    captions_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
+    Judged,
+    JudgedCaption,
+    caption_digest,
+    record_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.named_models import Model
+from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
+    HeldCaption,
+    SamplingPlans,
+    can_be_sampled,
+    cheap_judge,
+    sample_words,
+)
+from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
+
+Q = TypeVar("Q")
+J = TypeVar("J", bound=Judgement)
+
+MOST_ENGINES: Final = 3
+"""Engines of one run: one that an error of ours ended is followed by another, within reason."""
+ELSEWHERE: Final = (
+    "the caption was handed in by the process that this one was forked from, and is judged there"
+)
+
+
+class Session:
+    """The process's engine and settings, made at the first judge call and never earlier."""
+
+    def __init__(self) -> None:
+        self._forget()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """Start afresh, as in a forked child: the parent's threads, who may hold a lock, are gone.
+
+        The engine is kept, which says so when it is asked.
+        """
+        self._lock = threading.Lock()
+        self._engine: Engine | None = getattr(self, "_engine", None)
+        self._cheap_engine: Engine | None = getattr(self, "_cheap_engine", None)
+        self._n_engines = 0
+        self.process = uuid.uuid4().hex
+        """Tells this process from all others, of other machines too."""
+        self._ended = Totals()
+        """Those of the engines that were closed."""
+        self._settings: JudgeSettings | None = None
+        RUN_CAPTIONS.forget()
+        self.begin()
+        self._purse = Purse()
+        """What the limit of cost is shared through."""
+
+    def begin(self) -> None:
+        """Forget the plans of an earlier run in this process."""
+        self.anchors = AnchorQuestions()
+        """Questions that tell whether the judge judges."""
+        self.plans = SamplingPlans()
+        """Captions of whose questions a sample is judged."""
+        self.expected_cost = ExpectedCost()
+        """Cost of the tasks whose captions are written."""
+
+    def settings(self) -> JudgeSettings:
+        """Return the settings of this run, read once.
+
+        Raises:
+            SettingsError: If a variable cannot be used.
+        """
+        with self._lock:
+            if self._settings is None:
+                self._settings = read_judge_settings()
+            return self._settings
+
+    def captions(self) -> CaptionLog:
+        """Return where this process saves its captions, whatever the settings of the judge."""
+        return RUN_CAPTIONS.log()
+
+    def engine(self) -> Engine:
+        """Return the engine; the first call says which judge is asked and how."""
+        settings = self.settings()
+        with self._lock:
+            if self._engine is not None and self._engine.defect and self._n_engines < MOST_ENGINES:
+                self._engine.close()
+                self._ended = self._engine.totals().after(self._ended)
+                spent_usd = self._engine.spent_usd
+                logger.warning("judging goes on with another engine after {}", self._engine.defect)
+                self._engine = Engine(replace(self._config(settings), spent_usd=spent_usd))
+                self._n_engines += 1
+            if self._engine is None:
+                self._engine = Engine(self._config(settings))
+                self._n_engines = 1
+                atexit.register(self.close)
+                logger.info("judge {}", ", ".join(filter(None, _words_of(settings))))
+            return self._engine
+
+    def cheap_engine(self, model: Model) -> Engine:
+        """Return the engine that the cheap judge is asked through: the judge's, if it is there."""
+        settings = self.settings()
+        endpoint = model.endpoint
+        if endpoint == settings.endpoint:
+            return self.engine()
+        with self._lock:
+            if self._cheap_engine is None:
+                # Whether another address has a Batch API is not known, and the rate is the judge's.
+                config = replace(
+                    self._config(replace(settings, mode="now")),
+                    urls=endpoint.urls,
+                    api=endpoint.api,
+                    api_key=endpoint.api_key,
+                    alias=endpoint.alias,
+                    added_params=added_params(endpoint.urls, endpoint.api),
+                    role="cheap_judge",
+                    max_rate=None,
+                )
+                self._cheap_engine = Engine(config)
+                atexit.register(self.close)
+                logger.info(
+                    "cheap judge {} at {}", model.name, ", ".join(map(redact_url, endpoint.urls))
+                )
+            return self._cheap_engine
+
+    def _config(self, settings: JudgeSettings) -> EngineConfig:
+        """Return how an engine is made; engines of two judges stay within one limit of cost."""
+        config = engine_config(settings)
+        return replace(config, purse=self._purse) if settings.cheap_judge else config
+
+    def totals(self) -> Totals:
+        """Return what this process has asked since it began, and where replies came from."""
+        with self._lock:
+            totals = self._ended
+            if self._engine is not None:
+                totals = self._engine.totals().after(self._ended)
+            return totals if self._cheap_engine is None else totals + self._cheap_engine.totals()
+
+    def close(self) -> None:
+        """End judging and forget the settings, so that the next call starts afresh."""
+        with self._lock:
+            engine, self._engine = self._engine, None
+            cheap, self._cheap_engine = self._cheap_engine, None
+            self._settings = None
+            self.begin()
+            self._purse = Purse()
+        RUN_CAPTIONS.forget()
+        for closed in (engine, cheap):
+            if closed is not None:
+                closed.close()
+                with self._lock:
+                    self._ended = closed.totals().after(self._ended)
+
+
+SESSION: Final = Session()
+
+
+def engine_config(settings: JudgeSettings) -> EngineConfig:
+    """Return how an engine is made that asks the judge of these settings."""
+    limit_usd, rate = settings.max_cost_usd, settings.rate
+    config = EngineConfig(
+        urls=settings.endpoint.urls,
+        store=settings.cache / "replies",
+        api=settings.endpoint.api,
+        api_key=settings.endpoint.api_key,
+        concurrency=settings.concurrency,
+        # Processes do not see what the others send, nor spend.
+        max_rate=None if rate is None else rate / settings.world_size,
+        store_by=settings.store_by,
+        ask_again=settings.ask_again,
+        progress=settings.rank == 0,
+        mode=settings.mode,
+        max_cost_usd=None if limit_usd is None else limit_usd / settings.world_size,
+        prices=settings.prices,
+        alias=settings.alias,
+    )
+    if settings.mode == "now":
+        return replace(config, added_params=added_params(config.urls, config.api))
+    return replace(
+        config,
+        concurrency=BATCH_CONCURRENCY,
+        n_attempts=BATCH_ATTEMPTS,
+        patience_s=BATCH_PATIENCE_S,
+    )
+
+
+def _words_of(settings: JudgeSettings) -> list[str]:
+    """Return which judge is asked, and how."""
+    urls = "; ".join(map(redact_url, settings.endpoint.urls))
+    place = "nowhere (an offline smoke test)" if is_offline(settings.judge) else urls
+    pace = "in batches" if settings.mode == "batch" else f"at most {settings.concurrency} in flight"
+    limit = "no limit of cost"
+    if settings.max_cost_usd is not None:
+        as_of = load_prices(settings.prices).as_of
+        limit = f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
+    return [
+        f"{settings.judge or 'of each benchmark'} at {place}",
+        f"which answers as {settings.alias}" if settings.alias else "",
+        pace,
+        ""
+        if settings.rate is None
+        else f"at most {settings.rate:g} request{'s' if settings.rate != 1 else ''} a second",
+        "" if settings.precision is None else sample_words(settings),
+        f"at most {settings.max_unscored:.2%} unscored",
+        "unreadable replies asked anew" if settings.ask_again else "",
+        "stored replies of this endpoint only" if settings.store_by == "endpoint" else "",
+        limit,
+        f"replies in {settings.cache / 'replies'}",
+    ]
+
+
+def submit(
+    benchmark: Benchmark[Q, J],
+    doc: Doc,
+    caption: str,
+    *,
+    task: Task | None = None,
+    why_not: str | None = None,
+) -> Callable[[], JudgedCaption[J]]:
+    """Save a caption and submit its questions, each once for every judge run.
+
+    Never waits, never raises. A caption without a word is not sent: what it counts as is known. One
+    that is not there (:class:`NoCaption`) is unscored, or left out (:class:`DroppedCaption`).
+
+    Args:
+        benchmark: Of the document.
+        doc: The captioned document.
+        caption: Candidate caption, unchanged.
+        task: The task that it is judged for, by default the document's.
+        why_not: Why the judge is not to be asked, else ``None``.
+
+    Returns:
+        A function that waits for the judgements; the same result at every call.
+    """
+    task = task or benchmark.task_of(doc)
+    wait = _submitted(benchmark, task, doc, caption, why_not)
+    wait_for_anchors = (
+        _ask_anchors(benchmark, task, caption) if why_not is None else AnchorJudgements
+    )
+
+    @functools.cache
+    def judged_caption() -> JudgedCaption[J]:
+        judged, anchors = wait(), wait_for_anchors()
+        report_usage(task.name, judged, anchors)
+        record = record_of(
+            benchmark,
+            task,
+            doc,
+            caption,
+            benchmark.questions(doc),
+            judged,
+            anchors=anchors,
+            settings=None if judged.sample is None else SESSION.settings(),
+        )
+        return JudgedCaption(record, judged.judgements)
+
+    return judged_caption
+
+
+def _submitted(
+    benchmark: Benchmark[Q, J], task: Task, doc: Doc, caption: str, why_not: str | None
+) -> Callable[[], Judged[J]]:
+    questions, video_id = benchmark.questions(doc), benchmark.video_id(doc)
+    is_measured = benchmark.measure is not None
+    config = NO_JUDGE if is_measured else None
+    kind: Literal["there", "empty"] = "empty" if says_nothing(caption) else "there"
+    try:
+        log = SESSION.captions()
+        log.save(task=task.name, video_id=video_id, caption=caption, aspect=task.aspect)
+        if config is None:
+            config = benchmark.judge_config(SESSION.settings())
+        unasked: Judged[J] | None = (
+            not_there(caption, config)
+            if is_measured
+            else without_judge(caption, config, lambda of: benchmark.silences(questions, of))
+        )
+        if unasked is not None:
+            return lambda: unasked
+        if why_not is not None:
+            return lambda: Judged((), config, why_not, kind)
+        if benchmark.measure is not None:
+            waits = [benchmark.measure(question, caption) for question in questions]
+            return settled(
+                lambda: Judged([(wait(),) for wait in waits], NO_JUDGE, None, kind),
+                replace_reason=lambda reason: Judged((), NO_JUDGE, reason, kind),
+            )
+        chains = benchmark.chains(questions, caption, config)
+        about, settings = caption_digest(caption), SESSION.settings()
+        if settings.precision is not None and questions and can_be_sampled(benchmark):
+            return _submit_in_part(benchmark, task, doc, caption, chains, config)
+        return _submit_chains(chains, config, settings, about=about)
+    except CaptionsError as error:
+        message = str(error)
+        return lambda: Judged((), config, message, kind if is_measured else "there")
+
+
+def not_there(caption: str, config: JudgeConfig) -> Judged[J] | None:
+    """Return what a caption that is not there counts as, ``None`` for all others."""
+    if not isinstance(caption, NoCaption):
+        return None
+    kind: Literal["dropped", "missing"] = (
+        "dropped" if isinstance(caption, DroppedCaption) else "missing"
+    )
+    return Judged((), config, f"{NO_CAPTION}{caption.reason}", kind)
+
+
+def without_judge(
+    caption: str,
+    config: JudgeConfig,
+    silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None],
+) -> Judged[J] | None:
+    """Return what a caption counts as that is not sent, ``None`` for one that is.
+
+    Args:
+        caption: Candidate caption.
+        config: The benchmark's judge.
+        silent: Makes the judgements of each chain for a caption that says nothing, by the paper's
+            definition; ``None`` if the benchmark has no such verdict.
+    """
+    missing: Judged[J] | None = not_there(caption, config)
+    if missing is not None or not says_nothing(caption):
+        return missing
+    silences = silent(config)
+    return Judged(silences or (), config, NOTHING_TO_JUDGE if silences is None else None, "empty")
+
+
+def submit_chains(
+    defaults: Mapping[str, object],
+    chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
+    *,
+    about: Sequence[bytes] | None = None,
+) -> Callable[[], Judged[J]]:
+    """Submit questions about captions of our own; never waits, never raises.
+
+    Nothing is asked if no endpoint is; the reason says so.
+
+    Args:
+        defaults: The benchmark's ``metadata.judge``.
+        chains: Makes the chains.
+        about: Digest of the caption of each chain, ``None`` if they are about no captions.
+    """
+    config: JudgeConfig | None = None
+    try:
+        settings = SESSION.settings()
+        config = JudgeConfig.build(defaults, settings)
+        if not config.asks_endpoint:
+            return lambda: Judged((), config, "no endpoint is asked")
+        return _submit_chains(chains(config), config, settings, about=about)
+    except CaptionsError as error:
+        message = str(error)
+        return lambda: Judged((), config, message)
+
+
+def _submit_chains(
+    chains: Sequence[Chain[Sequence[J]]],
+    config: JudgeConfig,
+    settings: JudgeSettings,
+    *,
+    about: About = None,
+) -> Callable[[], Judged[J]]:
+    require_judge(config, settings)
+    future = SESSION.engine().submit(chains, about=about)
+    return settled(
+        lambda: Judged(future.result(), config, None),
+        replace_reason=lambda reason: Judged((), config, reason),
+        is_settled=future.done,
+        settings=settings,
+    )
+
+
+def _submit_in_part(
+    benchmark: Benchmark[Q, J],
+    task: Task,
+    doc: Doc,
+    caption: str,
+    chains: Sequence[Chain[Sequence[J]]],
+    config: JudgeConfig,
+) -> Callable[[], Judged[J]]:
+    """Have a caption wait until it is chosen which of its questions are asked."""
+    settings, questions = SESSION.settings(), benchmark.questions(doc)
+    about = caption_digest(caption)
+    require_judge(config, settings)
+    SESSION.engine()
+    cheap = cheap_judge(settings, config.model)
+    cheap_future = None
+    if cheap is not None:
+        # The benchmark's judge with another model, asked once.
+        other = benchmark.judge_config(replace(settings, judge=cheap.name, alias=None))
+        asked = benchmark.chains(questions, caption, replace(other, runs=1))
+        cheap_future = SESSION.cheap_engine(cheap).submit(asked, about=about)
+    held: HeldCaption[J] = HeldCaption(
+        task=task.name,
+        video_id=benchmark.video_id(doc),
+        names=[benchmark.question_text(question) for question in questions],
+        n_runs=config.runs,
+        chains=chains,
+        submit=lambda some: SESSION.engine().submit(some, about=about),
+        cheap=None if cheap_future is None else cheap_future.result,
+    )
+    wait = SESSION.plans.hold(benchmark, held, settings)
+
+    def judged() -> Judged[J]:
+        wait()
+        answered = [held.answered.get(place, ()) for place in range(len(chains))]
+        said = () if cheap_future is None else chain.from_iterable(cheap_future.result())
+        usage = reduce(add, (judgement.usage for judgement in said), NO_USAGE)
+        return Judged(answered, config, None, sample=held.sample, cheap_usage=usage)
+
+    return settled(
+        judged,
+        replace_reason=lambda reason: Judged((), config, reason),
+        is_settled=lambda: held.sample is not None,
+        settings=settings,
+    )
+
+
+def _ask_anchors(
+    benchmark: Benchmark[Q, J], task: Task, caption: str
+) -> Callable[[], AnchorJudgements[Q, J]]:
+    """Submit the task's anchors with the caption that makes its captions enough; mostly none."""
+    check = benchmark.judge_check
+    due = [] if says_nothing(caption) else SESSION.anchors.due(task.name)
+    if check is None or not due:
+        return AnchorJudgements
+    anchors = [(question, text) for question in due for text in captions_of(check, question)]
+    wait = submit_chains(
+        benchmark.judge_defaults,
+        lambda config: [
+            benchmark.ask(question, text, config=config, run=0) for question, text in anchors
+        ],
+        about=[caption_digest(text) for _, text in anchors],
+    )
+    return lambda: AnchorJudgements(due, wait().chains)
+
+
+def settled(
+    result: Callable[[], Judged[J]],
+    *,
+    replace_reason: Callable[[str], Judged[J]],
+    is_settled: Callable[[], bool] = lambda: True,
+    settings: JudgeSettings | None = None,
+) -> Callable[[], Judged[J]]:
+    """Return what waits for a result, and gives why there is none instead of raising it.
+
+    Args:
+        result: Waits, and may raise.
+        replace_reason: Makes what stands for the result if there is none.
+        is_settled: Whether the result is there.
+        settings: Of a judge, whose key and addresses are in no message.
+    """
+    pid = os.getpid()
+
+    @functools.cache
+    def wait() -> Judged[J]:
+        if os.getpid() != pid and not is_settled():
+            # No thread of this process will ever settle it.
+            return replace_reason(ELSEWHERE)
+        try:
+            return result()
+        except (CaptionsError, CancelledError) as error:
+            return replace_reason(str(error) or "judging was cancelled")
+        except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
+            # Not as loguru shows an exception: it prints the variables' values, the key's too.
+            words = "".join(traceback.format_exception(error))
+            logger.error("judging a caption failed: {}", _scrubbed(words, settings))
+            return replace_reason(_scrubbed(f"internal error: {error!r}", settings))
+
+    return wait
+
+
+def require_judge(config: JudgeConfig, settings: JudgeSettings) -> None:
+    """Raise if a judge may not be asked.
+
+    Raises:
+        SettingsError: If it is not named, or there is no key for it.
+    """
+    if config.asks_endpoint:
+        settings.require_named_judge(config.model)
+        settings.require_judge_access()
+
+
+def report_usage(task: str, judged: Judged[Any], anchors: AnchorJudgements[Any, Any]) -> None:
+    """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
+    config = judged.config
+    if config is None or not config.asks_endpoint:
+        return
+    spent = chain(judged.judgements, chain.from_iterable(anchors.chains))
+    log_usage(task, config.model, reduce(add, (each.usage for each in spent), NO_USAGE))
+    if judged.cheap_usage.n_calls:
+        log_usage(task, SESSION.settings().cheap_judge or "", judged.cheap_usage)
+
+
+def log_usage(task: str, model: str, usage: Usage) -> None:
+    """Count calls and tokens in lmms-eval's usage table.
+
+    lmms-eval counts a call for each line of its history, and adds all of it up for each new line
+    with ``--max_tokens``. So a caption's tokens are one line, and its other calls are lines without
+    tokens next to it: dozens of sums per caption would take an hour in all.
+    """
+    if not usage.n_calls:
+        return
+    from lmms_eval.models.model_utils import usage_metrics
+
+    call = {"model_name": model, "task_name": task, "source": "judge"}
+    n_in, n_out = usage.input_tokens, usage.output_tokens
+    usage_metrics.log_usage(model, task, n_in, n_out, source="judge")
+    no_tokens = dict.fromkeys(("input_tokens", "output_tokens", "reasoning_tokens"), 0)
+    try:
+        with usage_metrics._USAGE_LOCK:
+            usage_metrics._USAGE_HISTORY.extend([{**call, **no_tokens}] * (usage.n_calls - 1))
+    except AttributeError as error:
+        logger.debug("this version of lmms-eval counts a call per caption: {!r}", error)
+
+
+def _scrubbed(text: str, settings: JudgeSettings | None) -> str:
+    if settings is None:
+        return text
+    return scrub(text, settings.endpoint.api_key, *settings.endpoint.urls)
