@@ -79,7 +79,7 @@ def _captioner(document: Mapping[str, Any]) -> str:
     >>> _captioner({"model": "caption_file", "model_args": "path=runs/a.jsonl,missing=drop"})
     'a.jsonl'
     """
-    given = document["model_args"] or {}
+    given = document.get("model_args") or {}
     pairs = (
         given
         if isinstance(given, dict)

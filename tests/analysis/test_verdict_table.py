@@ -15,6 +15,7 @@ import pytest
 from lmms_eval_captions import read_verdicts
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from planted_runs import PlantedCaption, Question, record_of, write_run
 
 ASPECTS = ("camera", "short", "background")
@@ -44,6 +45,7 @@ def _plant(folder: Path, seed: int, *, n_runs: int = 2, judge: str = "gpt-4o") -
 def test_a_group_by_gives_the_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean over videos of the share of right answers in each run, as the run printed it."""
     monkeypatch.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
+    SESSION.close()  # it reads settings once
     paths = [_plant(tmp_path / name, seed) for seed, name in enumerate(("alpha", "beta"))]
     table = read_verdicts([tmp_path / "alpha", str(tmp_path / "beta")])
     is_unscored = table["verdict"].isna()

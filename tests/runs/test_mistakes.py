@@ -261,10 +261,10 @@ OURS: Final = {
     "scores-others": Mistake(
         (*GVEVAL, "--scores", "{root}/s.csv"),
         "column 'score' has a",
-        "expected scores of MSVD-Eval's videos",
+        "expected scores of the rated",
         files={"s.csv": "vname,score\na,1\n"},
     ),
-    "no-scores": Mistake(GVEVAL, "nothing is left to compare", "give --scores FILE"),
+    "no-scores": Mistake(GVEVAL, "no metric is left to compare", "give --scores FILE"),
 }
 """Of ``lmms-eval-captions``, before or without lmms-eval."""
 
