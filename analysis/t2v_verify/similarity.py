@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lmms_eval_captions.analysis.t2v_verify.frames import WINDOW, psnr, ssim
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.metrics.frames import WINDOW, psnr, ssim
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:

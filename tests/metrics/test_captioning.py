@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lmms_eval_captions.analysis.t2v_verify.frames import psnr, ssim
 from lmms_eval_captions.metrics.captioning import N_STATISTICS, bleu, meteor, summed
-from lmms_eval_captions.metrics.frames import psnr, ssim
 
 counts = st.integers(1, 50)
 
