@@ -49,8 +49,8 @@ from clip_damage import damage
 from clip_recipes import Recipe, RecipeError, draw, write
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.clip import Clip
+from lmms_eval_captions.model_wrappers.video.decoding import decode_all
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
-from lmms_eval_captions.model_wrappers.video.readers import read_with
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
     FirstMiddleLast,
@@ -105,7 +105,7 @@ def _read_for_ever(connection: Connection) -> None:
         path, sampling, n_threads = connection.recv()
         try:
             if n_threads is None:
-                clip = read_with("PyAV", Path(path), sampling, max_pixels=None, n_threads=1)
+                clip = decode_all(Path(path), sampling, max_pixels=None)
             else:
                 clip = read_frames(Path(path), sampling, max_pixels=None, n_threads=n_threads)
             answer: tuple[object, ...] = (

@@ -43,10 +43,10 @@ from lmms_eval_captions.model_wrappers.ready_batches import make_ready
 from lmms_eval_captions.model_wrappers.results import Results
 from lmms_eval_captions.model_wrappers.run_name import launcher_number
 from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
-from lmms_eval_captions.model_wrappers.video.frames import read_frames
-from lmms_eval_captions.model_wrappers.video.limits import DEFAULT_LIMITS, Limits
-from lmms_eval_captions.model_wrappers.video.readers import VideoReader, readers_of
-from lmms_eval_captions.model_wrappers.video.resizing import MAX_PIXELS
+from lmms_eval_captions.model_wrappers.video.clip import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
+from lmms_eval_captions.model_wrappers.video.frames import VideoReader, read_frames, require_reader
+from lmms_eval_captions.model_wrappers.video.pictures import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Captioner(CaptionModel):
         self.batch_size = at_least_one("batch_size", batch_size)
         self.max_pixels = at_least_one("max_pixels", max_pixels)
         self.reuse = true_or_false("reuse", reuse)
-        readers_of(video_reader)
+        require_reader(video_reader)
         self.video_reader = video_reader
         timeout_s = above_zero("decode_timeout_s", decode_timeout_s)
         memory_gib = above_zero("decode_memory_gib", decode_memory_gib)
@@ -158,6 +158,7 @@ class Captioner(CaptionModel):
             if decode_threads is None
             else at_least_one("decode_threads", decode_threads)
         )
+        DECODERS.n_processes = self.decode_threads
         self._device = _device_of(device) if device and self.world_size == 1 else None
         self.outcome = Outcome()
 

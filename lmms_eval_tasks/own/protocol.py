@@ -18,8 +18,12 @@ from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol,
 from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison
 from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
 from lmms_eval_captions.lmms_eval_tasks.own.rating import OWN_RATING
-from lmms_eval_captions.model_wrappers.video.frame_strip import frame_strip, strip_of_frames
-from lmms_eval_captions.model_wrappers.video.shown_frames import frames_shown, shown_frames
+from lmms_eval_captions.model_wrappers.video.frame_strip import (
+    frame_strip,
+    frames_shown,
+    shown_frames,
+    strip_of_frames,
+)
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_sight import seen_of
 from lmms_eval_captions.lmms_eval_tasks.own.data import SOURCE, documents
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import mean_rating
-from lmms_eval_captions.model_wrappers.video.shown_frames import shown_frames
+from lmms_eval_captions.model_wrappers.video.frame_strip import shown_frames
 
 
 def _questions(doc: Doc) -> list[ShownVideo]:

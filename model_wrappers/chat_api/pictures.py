@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video.resizing import fit
+from lmms_eval_captions.model_wrappers.video.pictures import fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

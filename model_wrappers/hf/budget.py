@@ -15,7 +15,7 @@ from lmms_eval_captions.model_wrappers.hf.frame_size import frame_size, frames_p
 from lmms_eval_captions.model_wrappers.hf.inputs import inputs_of
 from lmms_eval_captions.model_wrappers.hf.processor_arguments import names_a_size
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
-from lmms_eval_captions.model_wrappers.video.resizing import shrunk
+from lmms_eval_captions.model_wrappers.video.pictures import shrunk
 
 if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize

@@ -1,13 +1,15 @@
-"""Some frames of a video, as captioners and judges are shown them."""
+"""Some frames of a video, and what reading them may cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_MOST: Final = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)  # No slots: caches hold weak references.
@@ -19,14 +21,13 @@ class Clip:
     timestamps_s: NDArray[np.float64]
     """Shape (n,), seconds from the first frame of the video."""
     duration_s: float
-    """Length of the whole video in seconds, its last frame's included; 0 where the file does
-    not say."""
+    """Length of the complete video in seconds; 0 if the file does not say."""
     fps: float
-    """Frames a second of the whole video, on average; 0 where the file does not say."""
+    """Frames a second of the complete video, on average; 0 if the file does not say."""
     n_total: int
-    """Readable frames in the whole video, >= 1."""
+    """Readable frames in the complete video, >= 1."""
     is_image: bool = False
-    """Whether it is a picture that a task shows, and no video: one frame, and no time at all."""
+    """True for a picture that a task shows: one frame, and no time at all."""
 
 
 def make_clip(
@@ -37,20 +38,37 @@ def make_clip(
     n_total: int,
     end_s: float | None = None,
 ) -> Clip:
-    """A clip whose length follows from its number of frames and their rate.
+    """Return a clip whose length follows from its number of frames and their rate.
 
     Args:
-        frames: As of :class:`Clip`.
-        timestamps_s: As of :class:`Clip`.
-        fps: The rate that the file gives, 0 for none.
-        n_total: As of :class:`Clip`.
-        end_s: When the last frame of the video ends, in seconds from the first, where that is
-            known. Where the rate says otherwise by more than half a frame, the rate is wrong:
-            files of a variable rate often give the highest one.
+        frames: As in :class:`Clip`.
+        timestamps_s: As in :class:`Clip`.
+        fps: Rate that the file gives, 0 for none.
+        n_total: As in :class:`Clip`.
+        end_s: When the last frame of the video ends, in seconds from the first, if known. If the
+            rate differs from it by more than half a frame, the rate is wrong: files of a variable
+            rate often give the highest one.
     """
     duration_s = n_total / fps if fps > 0 else 0.0
     if end_s and (not duration_s or 2 * abs(duration_s - end_s) > end_s / n_total):
         duration_s, fps = end_s, n_total / end_s
-    return Clip(
-        frames=frames, timestamps_s=timestamps_s, duration_s=duration_s, fps=fps, n_total=n_total
-    )
+    return Clip(frames, timestamps_s, duration_s=duration_s, fps=fps, n_total=n_total)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Time and memory that one clip may cost; beyond them it is given up."""
+
+    timeout_s: float = 300.0
+    """Seconds of reading and decoding, above 0, at most a million."""
+    memory_gib: float = 4.0
+    """Memory of the decoding process in GiB, above 0, at most a million, in addition to the
+    requested frames; enforced on Linux."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("timeout_s", self.timeout_s), ("memory_gib", self.memory_gib)):
+            if not 0 < value <= _MOST:
+                raise ValueError(f"expected {name} above 0, at most {_MOST}, got {value!r}")
+
+
+DEFAULT_LIMITS: Final = Limits()

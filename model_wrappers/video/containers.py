@@ -1,4 +1,4 @@
-"""Opening a clip: regular files alone, real video containers alone, and no other file besides."""
+"""Opening a clip: only regular files, only real video containers, and no other file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video.reading_errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 MOST_PIXELS: Final = 2**28
-"""Larger pictures than, say, 16384 x 16384 are refused unread."""
+"""Larger pictures, such as 16384 x 16385, are refused unread."""
 GIANT: Final = 8192 * 4320
-"""Pictures of more pixels than 8K are shrunk as they are converted, and never held whole as RGB."""
+"""Pictures of more pixels than 8K are shrunk as they are converted, never held complete as RGB."""
 
 _DEFAULT_PIXELS: Final = 5_000_000
-"""What a stream marked as the default is preferred by, as ffmpeg does it."""
+"""Bonus of a stream that is marked as the default, as in ffmpeg."""
 
 _FORMATS: Final = (
     "apng,asf,asf_o,av1,avi,avs2,avs3,bmp_pipe,cavsvideo,dirac,dnxhd,dpx_pipe,dv,evc,exr_pipe,flv,"
@@ -36,9 +35,9 @@ _FORMATS: Final = (
 files is not among them: concat, hls, dash, sdp, image2, tedcaptions."""
 
 _LISTS: Final = (b"#EXTM3U", b"ffconcat", b"dash:profile", b"c=IN IP")
-"""What older versions of FFmpeg tell HLS, concat, DASH and SDP by, whatever stands behind it."""
+"""Marks by which older versions of FFmpeg recognise HLS, concat, DASH and SDP."""
 _PROBED_BYTES: Final = 2**21
-"""At least so much as FFmpeg looks at to tell what a file is, and a title before it."""
+"""At least as much as FFmpeg reads to recognise a file, and a title before it."""
 
 _OPTIONS: Final = {
     "format_whitelist": _FORMATS,
@@ -47,8 +46,16 @@ _OPTIONS: Final = {
 }
 
 
+class UnreadableError(DataError):
+    """One reader cannot read a file; the text says why in a few words."""
+
+
+class RefusedError(DataError):
+    """No reader can read the file, or should; the text says why in a few words."""
+
+
 def check_file(path: Path) -> int:
-    """The size in bytes of a regular file, which alone can be opened without waiting for ever.
+    """Return the size in bytes of a regular file; opening others may wait for ever.
 
     Raises:
         DataError: If there is none, or something else: a folder, a pipe, a device, a socket.
@@ -58,7 +65,7 @@ def check_file(path: Path) -> int:
     except (OSError, ValueError) as error:  # ValueError: a zero byte within the name.
         what = "a link to nothing" if path.is_symlink() else "none"
         raise DataError(
-            f"expected a video file, found {what} at {str(path)!r} ({_words(error)}); "
+            f"expected a video file, found {what} at {str(path)!r} ({_reason(error)}); "
             "check the data folder"
         ) from error
     if not stat.S_ISREG(status.st_mode):
@@ -72,7 +79,7 @@ def check_file(path: Path) -> int:
 
 @contextmanager
 def open_clip(path: Path) -> Iterator[InputContainer]:
-    """An opened file with a video stream that can be decoded; see :func:`pick_stream`.
+    """Open a file with a video stream that can be decoded; see :func:`pick_stream`.
 
     Raises:
         RefusedError: If it is no container of pictures, or its pictures are too large or of a codec
@@ -88,7 +95,7 @@ def open_clip(path: Path) -> Iterator[InputContainer]:
 
 @contextmanager
 def nameless(path: Path) -> Iterator[str]:
-    """A name of an opened regular file that says nothing: no URL, pattern or extension.
+    """Open a regular file under a neutral name: no URL, pattern or extension.
 
     Raises:
         RefusedError: If it is no regular file, or cannot be opened.
@@ -96,7 +103,7 @@ def nameless(path: Path) -> Iterator[str]:
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
-        raise RefusedError(f"it cannot be opened ({_words(error)})") from error
+        raise RefusedError(f"it cannot be opened ({_reason(error)})") from error
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise RefusedError("it is no regular file")
@@ -107,36 +114,35 @@ def nameless(path: Path) -> Iterator[str]:
 
 
 def may_be_list(path: Path) -> bool:
-    """Whether an older FFmpeg, which cannot be told what to open, may see a list of files here.
-
-    Newer ones look at the name as well, and may take the same file for a broadcast.
-    """
+    """Return if an older FFmpeg, which has no whitelist, may see a list of other files here."""
     with path.open("rb") as file:
         head = file.read(_PROBED_BYTES)
     return any(mark in head for mark in _LISTS)
 
 
 def pick_stream(container: InputContainer) -> VideoStream:
-    """The stream that ffmpeg shows where nobody chooses: the largest, and no cover.
+    """Return the stream that ffmpeg shows by default: the largest one that is no cover.
 
     Raises:
-        RefusedError: If there is none that can be decoded.
+        RefusedError: If there is none, none that can be decoded, or only a cover.
     """
     from av.stream import Disposition
 
-    def rank(stream: VideoStream) -> int:
-        context = stream.codec_context
-        if context is None or stream.disposition & Disposition.attached_pic:
-            return 0 if context else -1
-        is_default = bool(stream.disposition & Disposition.default)
-        return 1 + context.width * context.height + _DEFAULT_PIXELS * is_default
-
     if not container.streams.video:
         raise RefusedError("found no video stream")
-    stream = max(container.streams.video, key=rank)
-    if stream.codec_context is None:
+    streams = [s for s in container.streams.video if not s.disposition & Disposition.attached_pic]
+    if not streams:
+        raise RefusedError("its only picture is an attached cover: it is sound, not a video")
+    usable = [stream for stream in streams if stream.codec_context is not None]
+    if not usable:
         raise RefusedError("found no decoder for its pictures (an unknown or missing codec)")
-    return stream
+
+    def rank(stream: VideoStream) -> int:
+        context = stream.codec_context
+        is_default = bool(stream.disposition & Disposition.default)
+        return context.width * context.height + _DEFAULT_PIXELS * is_default
+
+    return max(usable, key=rank)
 
 
 def _opened(name: str) -> InputContainer:
@@ -152,14 +158,14 @@ def _opened(name: str) -> InputContainer:
         if isinstance(error, MemoryError):
             raise
         raise RefusedError(
-            f"it is no video container that is read here ({_words(error)}); lists that name other "
+            f"it is no video container that is read here ({_reason(error)}); lists that name other "
             "files, such as HLS, DASH, SDP and concat, are never opened"
         ) from error
     return container
 
 
 def check_size(width: int, height: int) -> None:
-    """Stop at a picture that would fill the memory.
+    """Refuse a picture that would fill the memory.
 
     Raises:
         RefusedError: If it has more than ``MOST_PIXELS``.
@@ -182,5 +188,5 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "no regular file")
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)

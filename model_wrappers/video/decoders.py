@@ -1,188 +1,378 @@
-"""Processes that decode: a clip that crashes, hangs or fills the memory costs that clip alone."""
+"""Pool of decoding processes: a clip that crashes, hangs or fills the memory costs only itself."""
 
 from __future__ import annotations
 
 import atexit
+import io
+import mmap
 import os
+import resource
 import signal
-import sys
+import subprocess
+import tempfile
 import threading
+from concurrent.futures import CancelledError, Future, TimeoutError  # noqa: A004 (not yet one in 3.10)
+from multiprocessing import (
+    context,
+    parent_process,
+    popen_spawn_posix,
+    reduction,
+    resource_tracker,
+    spawn,
+    util,
+)
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+import numpy as np
 from loguru import logger
 
-from lmms_eval_captions.model_wrappers.video.decoder_process import Decoder
-from lmms_eval_captions.model_wrappers.video.readers import read_with
-from lmms_eval_captions.model_wrappers.video.reading_errors import (
-    LimitError,
-    RefusedError,
-    StoppedError,
-    UnreadableError,
-)
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.model_wrappers.video import decord_frames
+from lmms_eval_captions.model_wrappers.video.clip import Clip, Limits
+from lmms_eval_captions.model_wrappers.video.containers import UnreadableError
+from lmms_eval_captions.model_wrappers.video.pictures import one_line
+from lmms_eval_captions.model_wrappers.video.sampling import Explicit
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
-    from lmms_eval_captions.model_wrappers.video.limits import Limits
+    from multiprocessing.process import BaseProcess
+
+    from numpy.typing import NDArray
+    from pebble import ProcessPool
+
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
-_MOST_CLIPS: Final = 500
-"""After so many a process is replaced: what a library leaks is given back."""
+_CLIPS_PER_PROCESS: Final = 500
+"""A process is replaced after this many clips: libraries leak."""
+_FRAME_COPIES: Final = 2
+"""Frames are held one by one, and then together."""
+_JOIN_S: Final = 10.0
+_KEPT_VARIABLES: Final = frozenset((
+    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX",
+    "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
+    "DYLD_INSERT_LIBRARIES", "PYTHONHOME", "PYTHONPATH", "PYTHONUTF8", "PYTHONHASHSEED",
+    "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "MALLOC_ARENA_MAX", "MALLOC_CONF",
+    "GLIBC_TUNABLES",
+))  # fmt: skip
+"""Environment of a decoder: paths of Python and of libraries, never keys or proxy passwords."""
+_ADDED_VARIABLES: Final = {
+    # Fresh pages for each frame cost a fifth of the time of reading a clip.
+    "MALLOC_MMAP_THRESHOLD_": str(2**25),
+    "MALLOC_TRIM_THRESHOLD_": str(2**28),
+    # Several decoders run next to each other.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OPENCV_FOR_THREADS_NUM": "1",
+}
+
+
+class LimitError(DataError):
+    """Reading a file goes beyond a limit of time or memory; the text names the setting."""
+
+
+class StoppedError(DataError):
+    """Reading was stopped from outside."""
 
 
 class Decoders:
-    """As many decoders as there are threads that read at once; they are started at first use."""
+    """Decoding processes, started at first use."""
 
     def __init__(self) -> None:
+        self.n_processes = 1
+        """Clips that are read at once; takes effect when the processes are started."""
         self.forget()
 
     def forget(self) -> None:
-        """Start anew: in a forked child, whose parent keeps the processes."""
-        for decoder in (*getattr(self, "_idle", ()), *getattr(self, "_busy", ())):
-            decoder.leave()
+        """Start over, as in a forked child, whose parent keeps the processes."""
         self._lock = threading.Lock()
-        self._idle: list[Decoder] = []
-        self._busy: set[Decoder] = set()
-        self._has_started = False
-        self._is_possible = (
-            os.name == "posix" and bool(sys.executable) and not getattr(sys, "frozen", False)
-        )
+        self._pool: ProcessPool | None = None
+        self._futures: set[Future[Any]] = set()
 
     def stop(self) -> None:
-        """End all processes, and what they are reading; the next clip starts new ones."""
+        """End all processes and whatever they are reading; the next clip starts new ones."""
         with self._lock:
-            idle, self._idle = self._idle, []
-            for decoder in self._busy:
-                decoder.is_stopped = True
-                decoder.process.kill()  # the thread that waits for it does the rest
-        for decoder in idle:
-            decoder.end()
+            pool, self._pool = self._pool, None
+            futures, self._futures = self._futures, set()
+        if pool is not None:
+            pool.stop()  # type: ignore[no-untyped-call]
+            # pebble leaves those who wait for a stopped pool waiting.
+            for future in futures:
+                future.cancel()
+            pool.join(_JOIN_S)
 
     def read(
         self,
-        reader: str,
         path: Path,
         sampling: Sampling,
         *,
+        video_reader: str,
         max_pixels: int | None,
         n_threads: int,
         limits: Limits,
-        until_s: float,
     ) -> Clip:
-        """The chosen frames by one reader, in a process of its own where there can be one.
-
-        Args:
-            reader: Its name.
-            path: A regular file.
-            sampling: Asked here, when the clip's times are known.
-            max_pixels: As of ``read_frames``.
-            n_threads: As of ``read_frames``.
-            limits: What the clip may cost.
-            until_s: Moment of the monotonic clock at which its time is over.
+        """Read the chosen frames in a decoding process; arguments as in ``read_frames``.
 
         Raises:
-            UnreadableError: If this reader cannot read the file, or crashed on it.
+            UnreadableError: If the reader cannot read the file, or crashed on it.
             RefusedError: If no reader can.
             LimitError: If the clip costs too much.
+            StoppedError: If the processes were stopped meanwhile.
         """
-        decoder = self._take()
-        if decoder is None:
-            return read_with(
-                reader,
-                path,
-                sampling,
-                max_pixels=max_pixels,
-                n_threads=n_threads,
-            )
-        request = {
-            "reader": reader,
-            "path": os.path.abspath(path),  # noqa: PTH100 (``resolve`` would follow links)
-            "max_pixels": max_pixels,
-            "n_threads": n_threads,
-            "timeout_s": limits.timeout_s,
-            "memory_gib": limits.memory_gib,
-        }
+        from pebble import ProcessExpired
+
+        def read(sampling: Sampling | None) -> tuple[Clip, NDArray[np.float64]]:
+            options = (video_reader, max_pixels, n_threads, limits.memory_gib)
+            with _shared_file() as (file, name):
+                # Absolute, without following links.
+                where = os.path.abspath(path)  # noqa: PTH100
+                arguments = (Path(where), sampling, *options, name)
+                shape, clip, times_s = self._call(limits.timeout_s, arguments)
+                return _with_frames(clip, file, shape), times_s
+
         try:
-            answer, clip = decoder.read(request, sampling, until_s)
-        except (EOFError, BrokenPipeError, ConnectionResetError) as error:
-            code = self._end(decoder, patience_s=5)
-            if decoder.is_stopped:
-                raise StoppedError(f"the reading of {path} was stopped") from error
-            logger.debug("{}: the decoder crashed ({})", path, _signal(code))
-            raise UnreadableError(f"the decoder crashed ({_signal(code)})") from error
+            if type(sampling).__module__.partition(".")[0] == __name__.partition(".")[0]:
+                return read(sampling)[0]
+            # A class that a decoder may not be able to import.
+            times_s = read(None)[1]
+            return read(Explicit(tuple(map(int, sampling.indices(times_s)))))[0]
         except TimeoutError as error:
-            self._end(decoder)
             raise LimitError(
                 f"reading it took more than {limits.timeout_s:g} s; raise decode_timeout_s in "
                 "--model_args where the model takes it, or encode the file again"
             ) from error
-        except BaseException:
-            self._end(decoder)
-            raise
-        self._give_back(decoder)
-        if clip is not None:
-            return clip
-        if answer["kind"] == "memory":
+        except MemoryError as error:
             raise LimitError(
                 f"reading it needs more than {limits.memory_gib:g} GiB of memory besides its "
                 "frames; raise decode_memory_gib in --model_args where the model takes it, or "
                 "encode the file again"
-            )
-        raise (UnreadableError if answer["kind"] == "unreadable" else RefusedError)(
-            str(answer["reason"])
-        )
+            ) from error
+        except ProcessExpired as error:
+            raise UnreadableError(f"the decoder crashed ({_signal(error.exitcode)})") from error
+        except CancelledError as error:
+            raise StoppedError(f"the reading of {path} was stopped") from error
 
-    def _take(self) -> Decoder | None:
-        """One that is idle, else a new one, else none: there can be no process here."""
+    def _call(self, timeout_s: float, arguments: tuple[object, ...]) -> Any:  # noqa: ANN401
+        """Return what ``_work`` returns in a decoding process."""
+        from pebble import ProcessPool
+
         with self._lock:
-            while self._idle:
-                decoder = self._idle.pop()
-                if decoder.process.poll() is None:
-                    self._busy.add(decoder)
-                    return decoder
-                decoder.end()
-            if not self._is_possible:
-                return None
+            if self._pool is None or not self._pool.active:
+                self._pool = ProcessPool(
+                    max_workers=self.n_processes,
+                    max_tasks=_CLIPS_PER_PROCESS,
+                    initializer=_begin,
+                    context=_Context(),
+                )
+            future = self._pool.schedule(_work, arguments, timeout=timeout_s)
+            self._futures.add(future)
         try:
-            decoder = Decoder()
-        except (OSError, EOFError, ValueError) as error:
-            self._is_possible = self._has_started
-            logger.warning(
-                "no process for decoding can be started by {} ({}): clips are read in this one, "
-                "where a hostile clip can end the run",
-                sys.executable,
-                error,
-            )
-            return None
-        with self._lock:
-            self._has_started = True
-            self._busy.add(decoder)
-        return decoder
-
-    def _give_back(self, decoder: Decoder) -> None:
-        decoder.n_clips += 1
-        if decoder.n_clips >= _MOST_CLIPS or decoder.is_stopped:
-            self._end(decoder)
-            return
-        with self._lock:
-            self._busy.discard(decoder)
-            self._idle.append(decoder)
-
-    def _end(self, decoder: Decoder, *, patience_s: float = 0.0) -> int:
-        with self._lock:
-            self._busy.discard(decoder)
-        return decoder.end(patience_s=patience_s)
+            return future.result()
+        finally:
+            self._futures.discard(future)
 
 
-def _signal(code: int) -> str:
+def read_here(
+    path: Path, sampling: Sampling, *, video_reader: str, max_pixels: int | None, n_threads: int
+) -> Clip:
+    """Read the chosen frames in this process; arguments as in ``read_frames``.
+
+    Raises:
+        UnreadableError: If the reader cannot read the file.
+        RefusedError: If no reader can.
+        MemoryError: If there is not enough memory.
+    """
+    from lmms_eval_captions.model_wrappers.video import decoding
+
     try:
-        return signal.Signals(-code).name
+        if video_reader == "decord":
+            return decord_frames.read(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+        try:
+            return decoding.seek(path, sampling, max_pixels=max_pixels, n_threads=n_threads)
+        except UnreadableError as error:
+            logger.debug("{}: decoded from the start: {}", path, error)
+        return decoding.decode_all(path, sampling, max_pixels=max_pixels)
+    except (DataError, MemoryError) as error:
+        if isinstance(error.__cause__, MemoryError):  # libav's own is one, too.
+            raise error.__cause__ from error
+        raise
+    except Exception as error:  # Whatever a library raises costs this clip alone.
+        raise UnreadableError(f"{type(error).__name__}: {one_line(error)}") from error
+
+
+def _begin() -> None:
+    """Set up a decoding process: silent, without core dumps, ending with its parent."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    logger.remove()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(0)
+
+
+def _work(
+    path: Path,
+    sampling: Sampling | None,
+    video_reader: str,
+    max_pixels: int | None,
+    n_threads: int,
+    memory_gib: float,
+    file: str,
+) -> tuple[tuple[int, ...], Clip, NDArray[np.float64]]:
+    """Read a clip in a decoding process.
+
+    Returns:
+        Shape of the frames, which go to a shared file; the clip without them; times of all frames.
+    """
+    chosen = _WithinMemory(sampling or Explicit((0,)), memory_gib, max_pixels)
+    try:
+        clip = read_here(
+            path, chosen, video_reader=video_reader, max_pixels=max_pixels, n_threads=n_threads
+        )
+    except DataError as error:
+        # Causes may hold what cannot be pickled.
+        raise type(error)(str(error)) from None
+    except MemoryError:  # libav's own, too, which cannot be pickled either
+        raise MemoryError from None
+    with open(file, "r+b", buffering=0) as shared:  # noqa: PTH123 (a name in /proc)
+        left = np.ascontiguousarray(clip.frames).data.cast("B")
+        while left:
+            left = left[shared.write(left) :]
+    empty = Clip(clip.frames[:0], clip.timestamps_s, clip.duration_s, clip.fps, clip.n_total)
+    return clip.frames.shape, empty, chosen.times_s if sampling is None else np.zeros(0)
+
+
+class _WithinMemory:
+    """A sampling that keeps a memory limit; the frames that it chooses come on top.
+
+    The limit is one of private memory, on Linux, where the system says how much is in use.
+    """
+
+    def __init__(self, sampling: Sampling, gib: float, max_pixels: int | None) -> None:
+        self._sampling = sampling
+        self._frame_bytes = 3 * (max_pixels or 0)
+        self.times_s: NDArray[np.float64] = np.zeros(0)
+        try:
+            pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]
+        except (OSError, IndexError):
+            self._most_bytes = None
+            return
+        self._most_bytes = int(pages) * resource.getpagesize() + int(gib * 2**30)
+        self._limit(0)
+
+    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
+        """Choose frames; see :class:`Sampling`."""
+        self.times_s = times_s
+        indices = self._sampling.indices(times_s)
+        self._limit(len(indices))
+        return indices
+
+    def _limit(self, n_frames: int) -> None:
+        if self._most_bytes is None:
+            return
+        wanted = self._most_bytes + _FRAME_COPIES * n_frames * self._frame_bytes
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+class _shared_file:  # noqa: N801 (a function in use)
+    """Context of a file, in memory on Linux, and the name by which a decoder opens it.
+
+    Frames of a clip fill megabytes, which are slow to send through a pipe.
+    """
+
+    def __enter__(self) -> tuple[BinaryIO, str]:
+        self._file: Any
+        if hasattr(os, "memfd_create"):
+            self._file = os.fdopen(os.memfd_create("frames"), "w+b")
+            return self._file, f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+        self._file = tempfile.NamedTemporaryFile()
+        return self._file, self._file.name
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _with_frames(clip: Clip, file: BinaryIO, shape: tuple[int, ...]) -> Clip:
+    """Return a clip with the frames in a shared file, which stay where they are."""
+    n_bytes = int(np.prod(shape))
+    frames = np.frombuffer(mmap.mmap(file.fileno(), n_bytes), np.uint8).reshape(shape)
+    return Clip(frames, clip.timestamps_s, clip.duration_s, clip.fps, clip.n_total)
+
+
+class _Popen(popen_spawn_posix.Popen):
+    """A spawned process that does not import the main module, and has a bare environment.
+
+    ``multiprocessing`` would import lmms-eval again, or run a user's script a second time.
+    """
+
+    def _launch(self, process_obj: BaseProcess) -> None:
+        tracker: Any = resource_tracker.getfd()
+        inherited: list[int] = self._fds  # type: ignore[attr-defined] # and this
+        preparation: dict[str, Any] = spawn.get_preparation_data(process_obj.name)
+        preparation.pop("init_main_from_name", None)
+        preparation.pop("init_main_from_path", None)
+        pickled = io.BytesIO()
+        context.set_spawning_popen(self)
+        try:
+            reduction.dump(preparation, pickled)
+            reduction.dump(process_obj, pickled)
+        finally:
+            context.set_spawning_popen(None)
+        self.sentinel, child_end = os.pipe()
+        child_start, parent_end = os.pipe()
+        self.finalizer = util.Finalize(self, _close, (self.sentinel, parent_end))
+        environment = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES}
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 (our own code)
+                spawn.get_command_line(tracker_fd=tracker, pipe_handle=child_start),
+                stdin=subprocess.DEVNULL,
+                pass_fds=[*inherited, tracker, child_start, child_end],
+                env={**_ADDED_VARIABLES, **environment},
+            )
+        finally:
+            os.close(child_start)
+            os.close(child_end)
+        self.pid = self._child.pid
+        with open(parent_end, "wb", closefd=False) as stream:
+            stream.write(pickled.getbuffer())
+
+    def poll(self, flag: int = os.WNOHANG) -> int | None:
+        """Return the exit code, ``None`` while the process runs."""
+        if self.returncode is None:
+            self.returncode = self._child.poll() if flag == os.WNOHANG else self._child.wait()
+        return self.returncode
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+class _Process(context.SpawnProcess):
+    @staticmethod
+    def _Popen(process_obj: BaseProcess) -> _Popen:  # noqa: N802 (multiprocessing's)
+        return _Popen(process_obj)
+
+
+class _Context(context.SpawnContext):
+    Process = _Process
+
+
+def _signal(code: int | None) -> str:
+    try:
+        return signal.Signals(-(code or 0)).name
     except ValueError:
         return f"exit code {code}"
 
 
 DECODERS: Final = Decoders()
-"""This process's own."""
+"""Decoders of this process."""
 atexit.register(DECODERS.stop)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=DECODERS.forget)
+os.register_at_fork(after_in_child=DECODERS.forget)

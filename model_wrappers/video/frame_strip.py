@@ -1,9 +1,10 @@
-"""What G-VEval's judge sees: three frames of a video side by side."""
+"""Pictures for judges that see: three frames of a video side by side, or evenly spaced ones."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -27,20 +28,22 @@ PANEL: Final = 512
 """Width and height of one frame with its label, in pixels."""
 _LABEL: Final = 50
 _QUALITY: Final = 90
-_PIECE: Final = 2**20
-"""Bytes of a video in memory at once, for its digest."""
-_VERSION: Final = 3
-"""Raised with every change of how frames are read or strips are drawn. Kept strips are drawn again;
-where one comes out otherwise, its stored verdicts no longer count."""
+_VERSION: Final = 4
+"""Raised with every change of how frames are read or pictures are drawn: kept ones are drawn again.
+If one comes out differently, its stored verdicts no longer count."""
+FRAME_PIXELS: Final = 768 * 768
+"""Larger single frames are shrunk to this area, as ``caption_openai`` does it."""
+_MOST_BYTES: Final = 2**24
+"""Largest kept frame; a JPEG of that area has a fiftieth of it."""
 
 
 def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_last") -> Picture:
-    """Three frames of a video in one 1536x512 picture, labelled "Frame 1" to "Frame 3".
+    """Draw three frames of a video in one 1536x512 picture, labelled "Frame 1" to "Frame 3".
 
     Every panel is 512x512: the frame, squeezed to 512x462 as in the released code, above a white
-    bar with its label. JPEG (quality 90, full colour resolution): a PNG is four times as large, and
-    every request carries it. A strip is drawn once for a video's content and kept, so its bytes,
-    and with them the keys of stored verdicts, stay the same under other versions of the codecs.
+    bar with its label. JPEG (quality 90, full colour resolution): a PNG is four times as large. A
+    strip is drawn once for a video's content and kept, so its bytes, and with them the keys of
+    stored verdicts, stay the same under other versions of the codecs.
 
     Args:
         video: Video file.
@@ -54,20 +57,67 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     Source:
         G-VEval, section 3.5 and figure 2; ztangaj/gveval@fee3fd7:evaluation/gveval/utils.py.
     """
-    path = cache / "frames" / f"{digest_of(video)}-{sampling}-v{_VERSION}.jpg"
+    path = cache / "frames" / f"{_digest(video)}-{sampling}-v{_VERSION}.jpg"
     try:
         data = path.read_bytes()
     except OSError:
         data = draw_strip(_three_frames(video, sampling))
-        try:
-            write_atomically(path, data)
-        except OSError as error:
-            logger.warning("the frames cannot be kept in {}: {}", path.parent, error)
+        _keep(path, data)
     return Picture(data, "image/jpeg")
 
 
-def digest_of(video: Path) -> str:
-    """Digest of a file's content, which is read piece by piece.
+def shown_frames(video: Path, n_frames: int, *, cache: Path) -> list[Picture]:
+    """Return evenly spaced frames of a video, the first and the last included.
+
+    They are written once for a video's content and kept, as strips are.
+
+    Args:
+        video: Video file.
+        n_frames: Number of frames, >= 1; a shorter video gives each of its frames once.
+        cache: The package's cache folder.
+
+    Returns:
+        JPEGs (quality 90) of at most 768 x 768 pixels' area, in order of time.
+
+    Raises:
+        DataError: If the video is missing or holds no readable frame.
+    """
+    path = cache / "frames" / f"{_digest(video)}-uniform{n_frames}-v{_VERSION}.zip"
+    jpegs = _kept_frames(path)
+    if not jpegs:
+        # Not at the top: hooks import this module long before a video is read.
+        from lmms_eval_captions.model_wrappers.video.frames import read_frames
+
+        clip = read_frames(video, n_frames, max_pixels=FRAME_PIXELS)
+        jpegs = [_jpeg(frame) for frame in clip.frames]
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as packed:
+            for number, jpeg in enumerate(jpegs):
+                packed.writestr(zipfile.ZipInfo(f"{number:04d}.jpg"), jpeg)
+        _keep(path, buffer.getvalue())
+    return [Picture(jpeg, "image/jpeg") for jpeg in jpegs]
+
+
+def frames_shown(frames: Sequence[Any], n_frames: int) -> list[Picture]:
+    """Return evenly spaced frames, as :func:`shown_frames`, of frames in memory.
+
+    Args:
+        frames: Those of the video, in order of time: see :func:`rgb_frames`.
+        n_frames: Number of frames, >= 1.
+
+    Raises:
+        DataError: If there is none, or one is no picture.
+    """
+    from lmms_eval_captions.model_wrappers.video.pictures import fit
+    from lmms_eval_captions.model_wrappers.video.sampling import spread
+
+    pictures = rgb_frames(frames)
+    chosen = (pictures[at] for at in spread(len(pictures), n_frames))
+    return [Picture(_jpeg(fit(frame, FRAME_PIXELS)), "image/jpeg") for frame in chosen]
+
+
+def _digest(video: Path) -> str:
+    """Return the digest of a file's content.
 
     Raises:
         DataError: If it is missing or cannot be read.
@@ -76,15 +126,42 @@ def digest_of(video: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     try:
         with video.open("rb") as file:
-            while piece := file.read(_PIECE):
+            while piece := file.read(2**20):
                 digest.update(piece)
     except OSError as error:
         raise DataError(f"{video} cannot be read: {error}; check the data folder") from error
     return digest.hexdigest()
 
 
+def _keep(path: Path, data: bytes) -> None:
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        logger.warning("the frames cannot be kept in {}: {}", path.parent, error)
+
+
+def _kept_frames(path: Path) -> list[bytes]:
+    """Return the frames that an earlier call wrote; none if they are missing or damaged."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            if any(info.file_size > _MOST_BYTES for info in packed.infolist()):
+                return []
+            return [packed.read(name) for name in packed.namelist()]
+    except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile):
+        return []
+
+
+def _jpeg(frame: NDArray[np.uint8]) -> bytes:
+    """Encode a frame of shape (height, width, 3), RGB."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(frame).save(buffer, "JPEG", quality=_QUALITY)
+    return buffer.getvalue()
+
+
 def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
-    """The JPEG of labelled frames, each of shape (height, width, 3), RGB, left to right."""
+    """Draw labelled frames, each of shape (height, width, 3), RGB, left to right, as a JPEG."""
     from PIL import Image, ImageDraw, ImageFont
 
     strip = Image.new("RGB", (PANEL * len(frames), PANEL), "white")
@@ -103,7 +180,7 @@ def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
 
 
 def strip_of_frames(frames: Sequence[Any]) -> Picture:
-    """The strip of a video's first, middle and last frame, of frames that are at hand.
+    """Draw the strip of a video's first, middle and last frame, of frames in memory.
 
     Args:
         frames: All frames of the video, or some of them, in order of time: PIL's pictures, or
@@ -118,7 +195,7 @@ def strip_of_frames(frames: Sequence[Any]) -> Picture:
 
 
 def rgb_frames(frames: Sequence[Any]) -> list[NDArray[np.uint8]]:
-    """Frames as arrays of shape (height, width, 3), RGB.
+    """Return frames as arrays of shape (height, width, 3), RGB.
 
     Raises:
         DataError: If there is none, or one is no picture.
@@ -140,7 +217,7 @@ def rgb_frames(frames: Sequence[Any]) -> list[NDArray[np.uint8]]:
 
 
 def _three_frames(video: Path, sampling: Sampling) -> list[NDArray[np.uint8]]:
-    """Three frames in order of time; a video of fewer shows one of them again."""
+    """Read three frames in order of time; a video of fewer shows one of them again."""
     # Not at the top: hooks import this module long before a video is read, and these need numpy.
     from lmms_eval_captions.model_wrappers.video.frames import read_frames
     from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds

@@ -1,4 +1,4 @@
-"""When frames are shown, from the stamps that decoded frames carry."""
+"""Display times of frames, from the stamps that decoded frames carry."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 Stamps = tuple[int | None, int | None]
-"""A frame's time stamp, and that of the packet after which it came out, where there are any."""
+"""Time stamps of a frame, and of the packet after which it came out, if there are any."""
 
 _JUMP_S: Final = 10.0
 """A longer step forwards in a broadcast stream is a new clock (``-dts_delta_threshold``)."""
 _BACK_S: Final = 1.0
 """So is a longer step backwards."""
 _MOST_BAD: Final = 0.2
-"""Share of frames' own stamps, below which they count though some are missing or out of order."""
+"""Share of frames' own stamps that may be missing or out of order before packets' count."""
 
 
 def shown_at(
     stamps: Sequence[Stamps], *, unit_s: float, step_s: float, may_jump: bool
 ) -> NDArray[np.float64]:
-    """Seconds from the first frame, never falling.
+    """Return when each frame is shown, in seconds from the first, never falling.
 
     Frames' own stamps count unless those of packets are in better order, as where AVI holds packed
     pictures. A stamp that is missing, or not later than those before it, is made up: frames in
@@ -74,12 +74,12 @@ def shown_at(
 
 
 def end_of(times_s: NDArray[np.float64], last_s: float, *, fps: float) -> float | None:
-    """When a clip's last frame ends, in seconds from its first, where there is a clock.
+    """Return when a clip's last frame ends, in seconds from its first; ``None`` without a clock.
 
     Args:
         times_s: When all frames are shown, at least one.
-        last_s: How long the file says that the last one is shown, 0 where it does not; it counts as
-            long as the one before where that is next to nothing.
+        last_s: Duration of the last one by the file, 0 for none; next to nothing counts as the
+            duration of the one before.
         fps: The stream's rate, 0 for none; counts for a clip of one frame.
 
     >>> end_of(np.array([0.0, 1.0, 3.0]), 0.5, fps=25), end_of(np.array([0.0, 2.0]), 0, fps=25)
@@ -94,13 +94,13 @@ def end_of(times_s: NDArray[np.float64], last_s: float, *, fps: float) -> float 
 
 
 def _falls(stamps: Sequence[int | None]) -> bool:
-    """Whether a stamp is less than the one before."""
+    """Return if a stamp is less than the one before."""
     known = [stamp for stamp in stamps if stamp is not None]
     return any(late < early for early, late in pairwise(known))
 
 
 def _n_bad(stamps: Sequence[int | None]) -> int:
-    """Stamps that are missing, or not later than the one before; after the last all are missing."""
+    """Count stamps that are missing, or not later than the one before."""
     last: int | None = None
     n_bad = 0
     n_known = max((n for n, stamp in enumerate(stamps, 1) if stamp is not None), default=0)
@@ -111,7 +111,7 @@ def _n_bad(stamps: Sequence[int | None]) -> int:
 
 
 def _between(first_s: float, last_s: float, n_steps: int, step_s: float) -> NDArray[np.float64]:
-    """Times from one good stamp to the next, both included."""
+    """Return times from one good stamp to the next, both included."""
     if n_steps < 2:
         return np.asarray([first_s, last_s][-1 - n_steps :], dtype=np.float64)
     step_s = min(step_s, (last_s - first_s) / n_steps)

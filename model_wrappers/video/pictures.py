@@ -1,4 +1,4 @@
-"""Pictures that tasks show, as clips of one frame."""
+"""Still pictures: shrunk to an area, or read from whatever a task shows."""
 
 from __future__ import annotations
 
@@ -6,24 +6,51 @@ import base64
 import binascii
 import io
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.clip import Clip
-from lmms_eval_captions.model_wrappers.video.reading_errors import one_line
-from lmms_eval_captions.model_wrappers.video.resizing import fit
 
+MAX_PIXELS: Final = 1920 * 1088
+"""Area to which larger frames of videos are shrunk by default."""
 MAX_PICTURE_PIXELS: Final = 4096 * 4096
-"""Larger pictures are shrunk to this area: what no captioner can see costs no memory. Pages and
-plans are read at sizes at which frames of videos are not."""
+"""The same for pictures: pages and plans must stay readable."""
 _TIMEOUT_S: Final = 60
 _MOST_BYTES: Final = 256 * 2**20
 
 
+def fit(frame: NDArray[Any], max_pixels: int | None) -> NDArray[Any]:
+    """Shrink a frame to at most ``max_pixels``, keeping its shape."""
+    height, width = frame.shape[:2]
+    if max_pixels is None or height * width <= max_pixels:
+        return frame
+    import cv2
+
+    size = shrunk(width, height, max_pixels)
+    return np.asarray(cv2.resize(frame, size, interpolation=cv2.INTER_AREA), dtype=frame.dtype)
+
+
+def shrunk(width: int, height: int, max_pixels: int) -> tuple[int, int]:
+    """Return width and height shrunk to at most ``max_pixels``, keeping their ratio.
+
+    >>> shrunk(7680, 4320, 1920 * 1080)
+    (1920, 1080)
+    """
+    scale = min(1.0, (max_pixels / (height * width)) ** 0.5)
+    return max(1, int(width * scale)), max(1, int(height * scale))
+
+
+def one_line(error: Exception) -> str:
+    """Return the first line of a library's error, or its kind where it has no text."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
-    """A picture in RGB, turned as its file says; no other is remembered.
+    """Read a picture as a clip of one frame, turned as its file says.
 
     Args:
         raw: One of PIL's, an array (height, width[, channels]) of uint8, the bytes of a file, a
@@ -48,18 +75,12 @@ def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
         raise DataError(
             f"expected a readable picture, {_name(raw)} is not one: {one_line(error)}"
         ) from error
-    return Clip(
-        frames=fit(pixels, max_pixels)[None],
-        timestamps_s=np.zeros(1),
-        duration_s=0.0,
-        fps=0.0,
-        n_total=1,
-        is_image=True,
-    )
+    frames = fit(pixels, max_pixels)[None]
+    return Clip(frames, np.zeros(1), duration_s=0.0, fps=0.0, n_total=1, is_image=True)
 
 
 def is_picture(path: Path) -> bool:
-    """Whether a file begins as a picture does; one that cannot be opened may be one."""
+    """Return if a file begins as a picture does; one that cannot be opened may be one."""
     from PIL import Image, UnidentifiedImageError
 
     if not path.is_file():
@@ -101,7 +122,7 @@ def _fetched(address: str) -> bytes:
 
 
 def _name(raw: object) -> str:
-    """What a picture is called in messages.
+    """Return a picture's name for messages.
 
     >>> _name(Path("a.jpg")), _name(b"12"), _name("data:image/png;base64,AAAA")
     ('a.jpg', 'one of 2 bytes', 'one of a data address')

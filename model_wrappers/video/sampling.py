@@ -1,4 +1,4 @@
-"""Which frames of a clip a captioner looks at."""
+"""Choice of the frames of a clip that a captioner sees."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 _MOMENT_S = 1e-6
-"""Time stamps are rounded by containers: a frame due this much later counts as shown."""
+"""Rounding of time stamps by containers: a frame due this much later counts as shown."""
 
 
 class Sampling(Protocol):
-    """Chooses frames; hashable, so that equal choices share one decoding of a clip."""
+    """A choice of frames; hashable, so that equal choices share one decoding of a clip."""
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """Positions of the frames to read.
+        """Return the positions of the frames to read.
 
         Args:
             times_s: Shape (n_total,), n_total >= 1: when each frame is shown, in seconds from the
@@ -36,7 +36,7 @@ class Sampling(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """So many frames, evenly spaced by position, the first and the last included.
+    """A number of frames, evenly spaced by position, the first and the last included.
 
     Position ``k`` of ``n`` is ``round(k * (n_total - 1) / (n - 1))``, which is what
     ``numpy.linspace(0, n_total - 1, n)`` gives captioners that sample "uniformly"; a clip with
@@ -56,17 +56,17 @@ class Uniform:
             raise ValueError(f"expected n_frames of at least 1, got {self.n_frames!r}")
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """See :class:`Sampling`."""
+        """Return positions; see :class:`Sampling`."""
         return spread(len(times_s), self.n_frames)
 
 
 @dataclass(frozen=True, slots=True)
 class Fps:
-    """The frame shown at 0, 1/fps, 2/fps, ... seconds, evenly thinned to a cap.
+    """The frames shown at 0, 1/fps, 2/fps, ... seconds, evenly thinned to a cap.
 
     Times are those of the file, so that a clip of variable frame rate is sampled evenly in time
-    and not by position. Frames that are shown at two of the moments are read once. Where more than
-    ``max_frames`` moments fit in the clip, that many are spread over its whole length.
+    and not by position. A frame that is shown at two of the moments is read once. If more than
+    ``max_frames`` moments fit in the clip, that many are spread over its complete length.
 
     Source: VidCapBench, table 3 (Qwen2-VL at 2 fps, CogVLM2-Caption at 1 fps).
 
@@ -87,7 +87,7 @@ class Fps:
             )
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """See :class:`Sampling`."""
+        """Return positions; see :class:`Sampling`."""
         # Never more moments than frames: a wild time stamp must not make billions of them.
         n_moments = int(min((times_s[-1] - times_s[0]) * self.fps + _MOMENT_S, 1e9)) + 1
         chosen = np.unique(_spaced(n_moments, min(self.max_frames, n_moments, len(times_s))))
@@ -110,7 +110,7 @@ class FirstMiddleLast:
     """
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """See :class:`Sampling`."""
+        """Return positions; see :class:`Sampling`."""
         return spread(len(times_s), 3)
 
 
@@ -125,13 +125,13 @@ class Thirds:
     """
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """See :class:`Sampling`."""
+        """Return positions; see :class:`Sampling`."""
         return spread(len(times_s), 4)[:-1] or [0]
 
 
 @dataclass(frozen=True, slots=True)
 class Explicit:
-    """These positions; one past the end stands for the last frame, a negative one counts from it.
+    """Given positions; one past the end stands for the last frame, a negative one counts from it.
 
     >>> Explicit((0, 5, 500, -1)).indices(np.arange(217) / 25)
     [0, 5, 216]
@@ -144,17 +144,17 @@ class Explicit:
             raise ValueError("expected at least 1 position, got none")
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """See :class:`Sampling`."""
+        """Return positions; see :class:`Sampling`."""
         n_total = len(times_s)
         from_start = (p if p >= 0 else n_total + p for p in self.positions)
         return sorted({min(max(p, 0), n_total - 1) for p in from_start})
 
 
 def sampling_of(max_num_frames: object, fps: object) -> Sampling:
-    """The sampling that ``--model_args max_num_frames=...[,fps=...]`` asks for.
+    """Return the sampling that ``--model_args max_num_frames=...[,fps=...]`` asks for.
 
     Args:
-        max_num_frames: Most frames of a clip; without ``fps`` so many, evenly spaced.
+        max_num_frames: Most frames of a clip; without ``fps`` that number, evenly spaced.
         fps: Frames a second, or ``None``.
 
     Raises:
@@ -168,7 +168,7 @@ def sampling_of(max_num_frames: object, fps: object) -> Sampling:
 
 
 def spread(n_total: int, n: int) -> list[int]:
-    """``n`` positions from 0 to ``n_total - 1``, evenly spaced and rounded, all where n is more."""
+    """Return ``n`` positions from 0 to ``n_total - 1``, evenly spaced and rounded, or all."""
     return [int(index) for index in np.round(np.linspace(0, n_total - 1, min(n_total, n)))]
 
 

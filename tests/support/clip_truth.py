@@ -30,7 +30,9 @@ def read(path: Path) -> Truth | None:
     """All frames of the stream that ffmpeg chooses, or ``None`` where it shows none."""
     # By one thread: with several, ffmpeg ends some Xvid in other frames once in a while.
     line = ["ffmpeg", "-nostdin", "-hide_banner", "-v", "info", "-threads", "1", "-i", str(path)]
-    line += ["-an", "-sn", "-dn", "-fps_mode", "passthrough", "-vf", "showinfo=checksum=0"]
+    # Pixels that are not square are stretched, as players do.
+    shape = "scale=w='max(iw,round(iw*sar))':h='max(ih,round(ih/sar))':flags=bicubic"
+    line += ["-an", "-sn", "-dn", "-fps_mode", "passthrough", "-vf", f"{shape},showinfo=checksum=0"]
     line += ["-frames:v", str(_MOST_FRAMES), "-f", "rawvideo", "-pix_fmt", "rgb24"]
     line += ["-sws_flags", "bicubic", "pipe:1"]  # what ffmpeg 5 takes by itself
     try:

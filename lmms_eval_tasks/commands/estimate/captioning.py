@@ -22,7 +22,7 @@ from lmms_eval_captions.model_wrappers.model_args import (
     parse_model_args,
     refuse_unknown,
 )
-from lmms_eval_captions.model_wrappers.video.resizing import shrunk
+from lmms_eval_captions.model_wrappers.video.pictures import shrunk
 
 _MATTER: Final = ("model", "max_num_frames", "frame_pixels", "detail", "system_prompt")
 _DO_NOT: Final = (

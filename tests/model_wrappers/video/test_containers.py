@@ -11,11 +11,11 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video.containers import (
+    RefusedError,
     check_file,
     may_be_list,
     nameless,
 )
-from lmms_eval_captions.model_wrappers.video.reading_errors import RefusedError
 
 
 def _folder(path: Path) -> None:

@@ -12,10 +12,10 @@ import hostile_clips
 from caption_requests import caption_all
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
-from lmms_eval_captions.model_wrappers.video import frames_by_seeking, frames_from_start, readers
+from lmms_eval_captions.model_wrappers.video.containers import UnreadableError
+from lmms_eval_captions.model_wrappers.video.decoders import read_here
+from lmms_eval_captions.model_wrappers.video.decoding import decode_all, seek
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
-from lmms_eval_captions.model_wrappers.video.readers import read_with
-from lmms_eval_captions.model_wrappers.video.reading_errors import UnreadableError
 from lmms_eval_captions.model_wrappers.video.sampling import Fps, Uniform
 
 if TYPE_CHECKING:
@@ -29,14 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bo
     return path, hostile_clips.write_all(path)
 
 
-@pytest.fixture(params=["all", "no seeking", "no seeking, no decord"])
-def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Runs a test with each of the three ways to read a clip."""
-    kept = {"all": readers.READERS, "no seeking": ("PyAV", "decord")}
-    monkeypatch.setattr(readers, "READERS", kept.get(request.param, ("PyAV",)))
-    return str(request.param)
-
-
 class ShapeCaptioner(Captioner):
     """Says what it was shown."""
 
@@ -47,9 +39,8 @@ class ShapeCaptioner(Captioner):
         return [f"{job.path.name} {job.clip.frames.shape}" for job in batch.jobs]
 
 
-@pytest.mark.usefixtures("reader")
 def test_every_clip_is_read_or_refused_in_words(folder: tuple[Path, dict[str, bool]]) -> None:
-    """Both readers agree on what can be read; a refusal names the file and the reasons."""
+    """A refusal names the file and the reasons."""
     path, readable = folder
     assert len(readable) >= 20
     for name, is_readable in readable.items():
@@ -77,7 +68,6 @@ def test_a_folder_of_them_is_captioned_to_the_end(folder: tuple[Path, dict[str, 
         assert is_readable or str(reason).startswith(f"{name}: expected a"), reason
 
 
-@pytest.mark.usefixtures("reader")
 def test_a_turned_clip_is_shown_the_right_way_up(folder: tuple[Path, dict[str, bool]]) -> None:
     """A quarter turn clockwise: the white left upper corner comes to the right upper one."""
     frame = read_frames(folder[0] / "portrait.mp4", 1).frames[0]
@@ -87,7 +77,6 @@ def test_a_turned_clip_is_shown_the_right_way_up(folder: tuple[Path, dict[str, b
     assert frame[height // 2 + 4 :].mean() < 60
 
 
-@pytest.mark.usefixtures("reader")
 def test_a_variable_rate_is_sampled_by_time(folder: tuple[Path, dict[str, bool]]) -> None:
     """At one frame a second the long pauses count, not the bursts."""
     clip = read_frames(folder[0] / "variable_rate.mp4", Fps(1.0))
@@ -116,8 +105,8 @@ def test_seeking_gives_what_reading_from_the_start_gives(
         tmp_path / "long.mp4", 100, size=(96, 64), codec=codec, key_every=17, b_frames=2
     )
     sampling = Uniform(n_frames)
-    sought = frames_by_seeking.read(path, sampling, max_pixels=None, n_threads=1)
-    read = frames_from_start.read(path, sampling, max_pixels=None)
+    sought = seek(path, sampling, max_pixels=None, n_threads=1)
+    read = decode_all(path, sampling, max_pixels=None)
     assert np.array_equal(sought.frames, read.frames)
     assert sought.timestamps_s == pytest.approx(read.timestamps_s)
     assert (sought.n_total, sought.fps) == (read.n_total, read.fps)
@@ -126,8 +115,8 @@ def test_seeking_gives_what_reading_from_the_start_gives(
 def test_seeking_gives_what_reading_gives_on_the_real_clip(shared_data: Path) -> None:
     """The same holds for a clip of a real encoder."""
     path = shared_data / "media" / "video1.mp4"
-    sought = frames_by_seeking.read(path, Uniform(9), max_pixels=None, n_threads=1)
-    read = frames_from_start.read(path, Uniform(9), max_pixels=None)
+    sought = seek(path, Uniform(9), max_pixels=None, n_threads=1)
+    read = decode_all(path, Uniform(9), max_pixels=None)
     assert np.array_equal(sought.frames, read.frames)
 
 
@@ -147,4 +136,4 @@ def test_a_list_that_looks_like_a_broadcast_opens_no_other_file(
     path = tmp_path / "list.mp4"
     path.write_bytes(title + text.encode() + broadcast.read_bytes())
     with pytest.raises(UnreadableError, match="list of other files"):
-        read_with("decord", path, Uniform(2), max_pixels=None, n_threads=1)
+        read_here(path, Uniform(2), video_reader="decord", max_pixels=None, n_threads=1)

@@ -14,8 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from lmms_eval_captions.model_wrappers.video.clip import Clip
-from lmms_eval_captions.model_wrappers.video.frames import read_frames
-from lmms_eval_captions.model_wrappers.video.readers import VideoReader
+from lmms_eval_captions.model_wrappers.video.frames import VideoReader, read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
     FirstMiddleLast,

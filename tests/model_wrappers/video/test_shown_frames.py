@@ -13,7 +13,7 @@ from PIL import Image
 from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video import frames
-from lmms_eval_captions.model_wrappers.video.shown_frames import shown_frames
+from lmms_eval_captions.model_wrappers.video.frame_strip import shown_frames
 
 
 def _video(path: Path, n_frames: int, size: tuple[int, int] = (160, 96)) -> Path:

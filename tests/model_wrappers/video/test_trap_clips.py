@@ -22,7 +22,6 @@ from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf, CaptionHfCha
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
-from lmms_eval_captions.model_wrappers.video import readers
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -45,17 +44,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Traps]:
     return path, write_traps(path)
 
 
-@pytest.fixture(params=[3, 2, 1], ids=["all", "no seeking", "no seeking, no decord"])
-def n_readers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Runs a test with each way to read a clip."""
-    kept = {3: readers.READERS, 2: ("PyAV", "decord"), 1: ("PyAV",)}
-    monkeypatch.setattr(readers, "READERS", kept[request.param])
-    return int(request.param)
-
-
-@pytest.mark.usefixtures("n_readers")
 def test_every_trap_is_read_or_refused_in_words(folder: tuple[Path, Traps]) -> None:
-    """At once, whichever reader is asked, and the reason names the file."""
+    """At once, and the reason names the file."""
     path, traps = folder
     assert len(traps) > 100
     for name, reason in traps.items():

@@ -16,8 +16,8 @@ from lmms_eval_captions.lmms_eval_tasks.commands.building.clips.stillness import
     displacement,
 )
 from lmms_eval_captions.model_wrappers.video.containers import check_file
+from lmms_eval_captions.model_wrappers.video.decoding import TimedFrames
 from lmms_eval_captions.model_wrappers.video.frame_times import end_of
-from lmms_eval_captions.model_wrappers.video.timed_frames import TimedFrames
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.video.frame_pictures import picture
-from lmms_eval_captions.model_wrappers.video.timed_frames import TimedFrames
+from lmms_eval_captions.lmms_eval_tasks.commands.building.clips.sound import Sound
+from lmms_eval_captions.model_wrappers.video.decoding import TimedFrames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +37,8 @@ def cut_parts(source: Path, parts: Sequence[tuple[tuple[int, int], Path]]) -> No
     """Write parts of a video, exact to the frame, in one pass over it.
 
     Frames are encoded again (H.264 where FFmpeg has an encoder for it, else MPEG-4 part 2), the
-    right way up, at their own times. There is no sound: captioners are shown pictures alone. Each
-    file is there whole or not at all.
+    right way up, at their own times, with the video's sound as AAC. Each file is there whole or not
+    at all.
 
     Args:
         source: The video.
@@ -64,7 +64,7 @@ def cut_parts(source: Path, parts: Sequence[tuple[tuple[int, int], Path]]) -> No
                 if index < waiting[0][0][0]:
                     continue
                 (_, end), path = waiting.pop(0)
-                writer = _Writer(path, end, frames)
+                writer = _Writer(path, end, frames, source)
             writer.add(frame)
         if writer is not None:
             writer.finish()
@@ -78,22 +78,27 @@ def cut_parts(source: Path, parts: Sequence[tuple[tuple[int, int], Path]]) -> No
 class _Writer:
     """One part as it is written: below another name until it is whole."""
 
-    def __init__(self, path: Path, end: int, frames: TimedFrames) -> None:
+    def __init__(self, path: Path, end: int, frames: TimedFrames, source: Path) -> None:
         self.end = end
+        self._source = source
         self._path = path
         self._draft = path.with_name(f".{path.name}{_DRAFT}")
         self._frames = frames
         self._stream: _Stream | None = None
+        self._sound: Sound | None = None
         self._last_pts: int | None = None
 
     def add(self, frame: VideoFrame) -> None:
         """Encode the next frame."""
         import av
 
-        pixels = picture(frame, None)
+        pixels = self._frames.picture(frame)
         if self._stream is None:
             height, width = pixels.shape[:2]
             self._stream = _open(self._draft, width, height)
+            if frame.pts is not None:
+                start_s = frame.pts * self._frames.unit_s
+                self._sound = Sound(self._source, start_s, self._stream.container)
         stream = self._stream
         stream.clock += self._ticks_since(frame.pts)
         self._last_pts = frame.pts
@@ -102,6 +107,12 @@ class _Writer:
         shown = shown.reformat(stream.width, stream.height, format="yuv420p")
         shown.pts, shown.time_base = stream.clock, Fraction(1, _CLOCK)
         stream.container.mux(stream.video.encode(shown))
+        self._write_sound()
+
+    def _write_sound(self) -> None:
+        """Write the sound up to the end of the last frame."""
+        if self._sound is not None and self._last_pts is not None:
+            self._sound.write_until(self._last_pts * self._frames.unit_s + 1 / self._frames.fps)
 
     def _ticks_since(self, pts: int | None) -> int:
         """Ticks from the frame before: a step by the rate where stamps are missing or jump."""
@@ -115,6 +126,8 @@ class _Writer:
         """Close the file and give it its name."""
         if self._stream is not None:
             self._stream.container.mux(self._stream.video.encode())
+            if self._sound is not None:
+                self._sound.close()
             self._stream.container.close()
             self._stream = None
             self._draft.replace(self._path)
@@ -123,6 +136,8 @@ class _Writer:
         """Close a file that was not finished, and leave nothing of it."""
         if self._stream is not None:
             with suppress(OSError, ValueError):
+                if self._sound is not None:
+                    self._sound.close()
                 self._stream.container.close()
             self._stream = None
             self._draft.unlink(missing_ok=True)

@@ -14,8 +14,7 @@ import pytest
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.lmms_eval_tasks.commands.building.clips.isolated import Isolated
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
-from lmms_eval_captions.model_wrappers.video.frame_pictures import picture
-from lmms_eval_captions.model_wrappers.video.timed_frames import TimedFrames
+from lmms_eval_captions.model_wrappers.video.decoding import TimedFrames
 from shots import FPS, write_shots
 
 Calls = list[str]
@@ -49,7 +48,8 @@ def _content(folder: Path) -> dict[str, bytes]:
 
 
 def _pixels(path: Path) -> np.ndarray:
-    return np.stack([picture(frame, None) for frame in TimedFrames(path)]).astype(float)
+    frames = TimedFrames(path)
+    return np.stack([frames.picture(frame) for frame in frames]).astype(float)
 
 
 def test_videos_are_cut_where_their_shots_change(
