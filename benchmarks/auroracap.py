@@ -23,7 +23,7 @@ from transformers import CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaFo
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import Projector, load_auroracap
 from lmms_eval_captions.model_wrappers.auroracap.model import AuroraCap
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias
-from lmms_eval_captions.model_wrappers.caption_jobs import asked_about
+from lmms_eval_captions.model_wrappers.caption_jobs import content_of
 
 PROMPT = "Imagine the video from these frames and describe it in detail."
 
@@ -140,7 +140,7 @@ class Workload:
 
         tower_s = self._best(see)
         seen = see()
-        inputs = [self.model.embed(asked_about(1, PROMPT), [frames]) for frames in seen]
+        inputs = [self.model.embed(content_of(1, PROMPT), [frames]) for frames in seen]
         first_s = self._best(lambda: write(1))
         all_s = self._best(lambda: write(self.n_new))
         cuda = self.model.device.type == "cuda"

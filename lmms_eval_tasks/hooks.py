@@ -28,7 +28,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_i
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
-from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -29,7 +29,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     SERVED,
     questions_digest,
 )
-from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
+from lmms_eval_captions.model_wrappers.no_caption import GeneralCaption
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)

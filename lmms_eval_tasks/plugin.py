@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from lmms_eval_captions.lmms_eval_tasks import patches
 from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
 from lmms_eval_captions.lmms_eval_tasks.run_errors import explain_uncaught_errors
-from lmms_eval_captions.model_wrappers.captioner_names import CAPTIONERS, CUSTOM
+from lmms_eval_captions.model_wrappers.captioner_names import CAPTIONERS, CUSTOM, CUSTOM_CLASS
 
 if TYPE_CHECKING:
     from lmms_eval.models.registry_v2 import ModelManifest
-
-_WRAPPERS = "lmms_eval_captions.model_wrappers"
 
 
 def manifests() -> list[ModelManifest]:
@@ -26,18 +24,14 @@ def manifests() -> list[ModelManifest]:
     say_at_exit()
     explain_uncaught_errors()
     patches.install()
-    custom = ModelManifest(
-        model_id=CUSTOM,
-        simple_class_path=f"{_WRAPPERS}.{CUSTOM}.CaptionCustom",
-    )
     return [
-        custom,
+        ModelManifest(model_id=CUSTOM, simple_class_path=CUSTOM_CLASS),
         *(
             ModelManifest(
                 model_id=name,
-                simple_class_path=f"{_WRAPPERS}.{name}.{class_name}",
-                chat_class_path=f"{_WRAPPERS}.{name}.{class_name}Chat",
+                simple_class_path=path,
+                chat_class_path=f"{path}Chat",
             )
-            for name, class_name in CAPTIONERS.items()
+            for name, path in CAPTIONERS.items()
         ),
     ]

@@ -61,7 +61,7 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     cheap_judge,
     sample_words,
 )
-from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
 Q = TypeVar("Q")

@@ -1,16 +1,16 @@
-"""What all our captioners have in common: the plumbing of lmms-eval."""
+"""Base of all our captioners: the plumbing of lmms-eval."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, DataError, SettingsError
+from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest
+from lmms_eval_captions.model_wrappers.documents import question_of, visuals_of
 from lmms_eval_captions.model_wrappers.model_args import parse_model_args, shown_name
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
-from lmms_eval_captions.model_wrappers.visuals import conversation_of, visuals_of
 
 try:
     from accelerate import Accelerator
@@ -24,7 +24,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import torch
     from lmms_eval.api.instance import Instance
@@ -32,29 +32,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.caption_jobs import Visuals
 
 _ONE_HOOK: Final = Lock()
-"""Hooks of lmms-eval's tasks, and what ``datasets`` decodes for them, expect one thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaptionRequest:
-    """One caption that lmms-eval asks for."""
-
-    prompt: str
-    """Text of the request, few-shot examples and description included."""
-    task: str
-    split: str
-    doc_id: int
-    docs: Sequence[Mapping[str, object]] = field(repr=False)
-    """The rows of the task's split; a row that holds pictures is decoded whenever it is taken."""
-    visuals: Callable[[], Visuals] = field(repr=False)
-    """Fetches what is shown; it may decode or download, and raise where a video is missing."""
-    generation_kwargs: Mapping[str, object] = field(default_factory=dict)
-    """Generation settings of the task's YAML and of ``--gen_kwargs``."""
-
-    @property
-    def doc(self) -> Mapping[str, object]:
-        """Row of the benchmark, as its task made it; taken anew each time."""
-        return self.docs[self.doc_id]
+"""Lock: hooks of lmms-eval's tasks, and what ``datasets`` decodes for them, expect one thread."""
 
 
 class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
@@ -65,9 +43,9 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
 
     is_simple: ClassVar[bool] = True
     answers: ClassVar[frozenset[str]] = frozenset({"generate_until", "generate_until_agentic"})
-    """Kinds of lmms-eval's requests that it answers; tasks of any other end a run by name."""
+    """Kinds of lmms-eval's requests that it answers; tasks of others are refused by name."""
     has_captions: ClassVar[bool] = False
-    """Whether its captions are there already, so that the cost of judging them can be told."""
+    """True if its captions exist already, so that the cost of judging them can be estimated."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,11 +56,11 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
 
     @property
     def device(self) -> torch.device:
-        """Where the evaluator exchanges its counts, and where a model runs unless told."""
+        """Device of the evaluator's counts, and of a model by default."""
         return self.accelerator.device
 
     def clean(self) -> None:
-        """Give back the model's memory and end the decoders: judging needs neither."""
+        """Free the model's memory and end the decoders: judging needs neither."""
         DECODERS.stop()
         super().clean()
 
@@ -90,7 +68,7 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
     def create_from_arg_string(
         cls, arg_string: str, additional_config: Mapping[str, object] | None = None
     ) -> CaptionModel:
-        """A captioner of ``--model_args``; how lmms-eval makes a model.
+        """Make a captioner of ``--model_args``, as lmms-eval does.
 
         Raises:
             SettingsError: If an argument has no name, or cannot be used.
@@ -103,7 +81,7 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         arguments: Mapping[str, object],
         additional_config: Mapping[str, object] | None = None,
     ) -> CaptionModel:
-        """A captioner of ``--model_args`` that are read already.
+        """Make a captioner of parsed ``--model_args``.
 
         Args:
             arguments: By name.
@@ -117,7 +95,7 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
         return cls(**{**arguments, **given})
 
     def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
-        """A request of lmms-eval, for simple or chat models as ``is_simple`` says."""
+        """Return a request of lmms-eval, for a simple or chat model as ``is_simple`` says."""
         return read_request(arguments, self.task_dict, is_simple=self.is_simple)
 
     def loglikelihood(self, requests: Sequence[Instance]) -> NoReturn:
@@ -161,7 +139,7 @@ def read_request(
             # Some of lmms-eval's tasks end the process where a video is missing.
             raise DataError(f"{where}: {error}") from error
         try:
-            return visuals_of(shown) if is_simple else conversation_of(shown, str(context))
+            return visuals_of(shown) if is_simple else question_of(shown, str(context))
         except DataError as error:
             raise DataError(f"{where}: {error}") from error
 
@@ -182,7 +160,7 @@ def _refusal(model: CaptionModel, kind: str, requests: Sequence[Instance]) -> st
 
 
 def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
-    """Stop before anything is captioned where a captioner cannot answer some of a run's tasks.
+    """Raise, before anything is captioned, if a captioner cannot answer some of a run's tasks.
 
     Args:
         model: The captioner.
@@ -201,7 +179,7 @@ def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
 
 
 def words_of_refusal(model: str, kinds: Mapping[str, Iterable[str]]) -> str:
-    """Why a captioner cannot answer the requests of some tasks.
+    """Return why a captioner cannot answer the requests of some tasks.
 
     Args:
         model: The captioner's name.

@@ -9,12 +9,10 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import load_auroracap, load_processor
-from lmms_eval_captions.model_wrappers.auroracap.ratio import ratio_of, read_ratio
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, require_size_bias
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
-from lmms_eval_captions.model_wrappers.hf.loading import DTYPES
-from lmms_eval_captions.model_wrappers.hf.positions import positions
+from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, positions
 from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
@@ -24,11 +22,99 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
     from lmms_eval_captions.model_wrappers.generation import Generation
-    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
+    from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
     _Seen = dict[tuple[Source, float], list[list[torch.Tensor]]]
-    """What the language model reads of a source at a kept ratio: clips, and frames of each."""
+    """Input of the language model by source and kept ratio: clips, and frames of each."""
+
+PAPER: Final = "paper"
+"""Value that stands for :data:`PAPER_RATIOS`."""
+
+PAPER_RATIOS: Final = {
+    "camera": 0.6,
+    "short": 0.5,
+    "background": 0.4,
+    "main_object": 0.2,
+    "detailed": 0.2,
+}
+"""Kept ratio of each aspect of VDC in AuroraCap-7B's row of table 7.
+
+Source: rese1f/aurora@a40096a, figure_in_paper.ipynb, the points of AuroraCap's (arXiv 2410.03051)
+figure 6, of which these have the accuracies that table 7 prints. The paper's text does not name
+them. All but the camera's are the best of their curve; the camera's best is 43.57, at 0.8.
+"""
+
+DEFAULT_RATIO: Final = 0.1
+"""Source: AuroraCap, table G9, "token keep proportion" of the language stage; appendix F, setting
+C, "the final training strategy"."""
+
+_TASKS: Final = {
+    f"{prefix}{aspect}": ratio
+    for prefix in ("vdc_", "vdc_rouge_", "vdc_classic_", "vdc_vdd_")
+    for aspect, ratio in PAPER_RATIOS.items()
+}
+
+
+def read_ratio(token_kept_ratio: object, ratio: object) -> float | str:
+    """Return the setting of ``--model_args token_kept_ratio=...`` or ``ratio=...``.
+
+    Args:
+        token_kept_ratio: A number in [0, 1], ``paper``, or ``None`` where it is not given.
+        ratio: The same argument by its short name.
+
+    Returns:
+        A share in [0, 1], or :data:`PAPER`.
+
+    Raises:
+        SettingsError: If both are given, or the value is neither a share nor ``paper``.
+
+    >>> read_ratio(None, None), read_ratio(0.4, None), read_ratio(None, "paper")
+    (0.1, 0.4, 'paper')
+    """
+    if token_kept_ratio is not None and ratio is not None:
+        raise SettingsError(
+            f"caption_auroracap: token_kept_ratio={token_kept_ratio!r} and ratio={ratio!r} are one "
+            "argument by two names; give one of them"
+        )
+    given = ratio if token_kept_ratio is None else token_kept_ratio
+    if given is None:
+        return DEFAULT_RATIO
+    if given == PAPER:
+        return PAPER
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1:
+        return float(given)
+    raise SettingsError(
+        f"caption_auroracap: expected token_kept_ratio as a number between 0 and 1, or {PAPER!r}, "
+        f"got {given!r}"
+    )
+
+
+def ratio_of(setting: float | str, task: str) -> float:
+    """Return the share of visual tokens to keep for a task's captions, in [0, 1].
+
+    Args:
+        setting: Of :func:`read_ratio`.
+        task: Name of lmms-eval's task.
+
+    Raises:
+        SettingsError: If the paper has no ratio for the task.
+
+    >>> ratio_of("paper", "vdc_camera"), ratio_of("paper", "vdc_rouge_detailed")
+    (0.6, 0.2)
+    >>> ratio_of(0.1, "capquiz")
+    0.1
+    """
+    if not isinstance(setting, str):
+        return setting
+    if task not in _TASKS:
+        raise SettingsError(
+            f"caption_auroracap: token_kept_ratio={setting} has a ratio for {', '.join(_TASKS)} "
+            f"alone, got the task {task!r}; run it by itself with a number, such as "
+            f"token_kept_ratio={DEFAULT_RATIO}"
+        )
+    return _TASKS[task]
+
 
 _OVERFLOW: Final = (
     "a clip and its prompt are {:,} tokens and captions may have {:,}, the model was made for {:,} "
@@ -111,15 +197,15 @@ class CaptionAuroraCap(Captioner):
         self._is_overflow_told = False
 
     def identity(self) -> Mapping[str, object]:
-        """See ``Captioner``; ``auto`` is another dtype on a CPU."""
+        """Return the key of kept captions; ``auto`` is another dtype on a CPU."""
         return {**super().identity(), "dtype": str(self.model.llm.dtype)}
 
     def variant(self, task: str) -> float:
-        """The kept ratio of a task's captions, in [0, 1]."""
+        """Return the kept ratio of a task's captions, in [0, 1]."""
         return ratio_of(self.token_kept_ratio, task)
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:  # noqa: ARG002
-        """Look anew: the next round of a task shows other pictures under the same name."""
+        """Forget what was seen: another call may show other pictures under the same name."""
         self._seen = {}
 
     def prepare(
@@ -127,14 +213,14 @@ class CaptionAuroraCap(Captioner):
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002 (of the base's signature)
     ) -> dict[Source, list[torch.Tensor]]:
-        """The tower's pixels, (n_frames, 3, height, width), of all that is shown, by source."""
+        """Return the tower's pixels, (n_frames, 3, height, width), by source."""
         return {
             source: [self._pixels(clip) for clip in clips]
             for source, clips in {job.source: job.clips for job in jobs}.items()
         }
 
     def caption(self, batch: Batch) -> list[Caption]:
-        """One caption per job."""
+        """Return one caption per job."""
         pixels = batch.prepared
         if not isinstance(pixels, dict):
             raise TypeError(f"expected what prepare returned, got {type(pixels).__name__}")
@@ -145,7 +231,7 @@ class CaptionAuroraCap(Captioner):
             for look in dict.fromkeys(looks)
         }
         inputs = [
-            self.model.embed(job.messages, self._seen[look], system_prompt=self.system_prompt)
+            self.model.embed(job.content, self._seen[look], system_prompt=self.system_prompt)
             for job, look in zip(batch.jobs, looks, strict=True)
         ]
         self._tell_of_overflow(max(map(len, inputs)), batch.generation.max_new_tokens)
@@ -159,7 +245,7 @@ class CaptionAuroraCap(Captioner):
         ]
 
     def _tell_of_overflow(self, n_read: int, n_new: int) -> None:
-        """Say once that the model has fewer positions; its rotary ones go on beyond them."""
+        """Log once that the model has fewer positions; its rotary ones continue beyond them."""
         n_positions = positions(self.model.llm.config)
         if n_positions is not None and n_read + n_new > n_positions and not self._is_overflow_told:
             self._is_overflow_told = True
@@ -184,7 +270,7 @@ class CaptionAuroraCapChat(CaptionAuroraCap):
 
 
 def _dtype(name: str, device: torch.device) -> torch.dtype | str:
-    """A dtype by name; half precision is slow on a CPU, where ``auto`` is float32."""
+    """Return a dtype by name; half precision is slow on a CPU, where ``auto`` is float32."""
     if name == "auto":
         return torch.float32 if device.type == "cpu" else name
     dtype: torch.dtype = getattr(torch, name)

@@ -10,12 +10,11 @@ from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
-from lmms_eval_captions.model_wrappers.caption_files.ranks import absent_ranks
+from lmms_eval_captions.model_wrappers.caption_files.paths import absent_ranks
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
-from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
-from lmms_eval_captions.model_wrappers.general_caption import GeneralCaption
+from lmms_eval_captions.model_wrappers.caption_files.tables import VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.model_args import refuse_unknown, shown_name
-from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, GeneralCaption, NoCaption
 from lmms_eval_captions.model_wrappers.results import no_result
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
-    from lmms_eval_captions.model_wrappers.base import CaptionRequest
+    from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest
 
 _KNOWN_ARGS = ("path", "column", "missing")
 MISSING = ("error", "skip", "drop")

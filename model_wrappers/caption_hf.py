@@ -14,9 +14,13 @@ from lmms_eval_captions.model_wrappers.hf.generation import (
     new_tokens,
 )
 from lmms_eval_captions.model_wrappers.hf.loading import load_model
-from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
-from lmms_eval_captions.model_wrappers.hf.shared_generation import NotShareableError, on_device
-from lmms_eval_captions.model_wrappers.hf.shared_prefix import SharedPart
+from lmms_eval_captions.model_wrappers.hf.sharing import (
+    MOST_TOGETHER,
+    NotShareableError,
+    PrefixSharing,
+    SharedPart,
+    on_device,
+)
 from lmms_eval_captions.model_wrappers.model_args import true_or_false
 
 if TYPE_CHECKING:
@@ -25,28 +29,27 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
     from lmms_eval_captions.model_wrappers.generation import Generation
-    from lmms_eval_captions.model_wrappers.hf.prompt_sharing import AnyPart
+    from lmms_eval_captions.model_wrappers.hf.sharing import AnyPart
 
 
 class CaptionHf(CheckpointCaptioner):
     """Captions by a checkpoint of the Hugging Face hub, or of a folder.
 
     Qwen2/2.5/3-VL, LLaVA-OneVision, LLaVA-NeXT-Video, InternVL-HF, VideoLLaMA3, SmolVLM and others:
-    whatever ``AutoProcessor`` loads beside a model that generates. docs/architectures.md names what
-    is tested. A model whose processor knows no videos is shown the frames as images. Batches are
-    padded on the left (on the right for an encoder), so that greedy captions do not depend on the
-    batch (but for rounding, in half precision).
+    whatever ``AutoProcessor`` loads next to a model that generates. docs/architectures.md lists
+    what is tested. A model whose processor knows no videos is shown the frames as images. Batches
+    are padded on the left (on the right for an encoder), so that greedy captions do not depend on
+    the batch (except for rounding, in half precision).
 
     Args:
         attn_implementation: As transformers takes it, e.g. ``flash_attention_2``.
         device_map: As transformers takes it; ``auto`` spreads one model over all accelerators.
-        share_prefix: Whether the prompts of one clip go through the model together, which encodes
-            the clip once for all of them, where the first ones show that its logits stay the same.
+        share_prefix: If the prompts of one clip share what the model has read of it (true). It is
+            switched off with a log line for models that cannot.
         common: ``pretrained``, ``max_num_frames``, ``dtype``, ...; see ``CheckpointCaptioner``.
 
     Raises:
-        SettingsError: If an argument cannot be used, the checkpoint cannot caption, or the model
-            does not hold the frames that are asked for.
+        SettingsError: If an argument cannot be used, or the checkpoint cannot caption.
     """
 
     without_bearing = frozenset({"share_prefix"})
@@ -70,7 +73,7 @@ class CaptionHf(CheckpointCaptioner):
             **self.where,
         )
         self.prompts_together = MOST_TOGETHER if is_shared else 1
-        self.sharing = PromptSharing(
+        self.sharing = PrefixSharing(
             self.model,
             self.processor,
             self.showing,
@@ -79,28 +82,23 @@ class CaptionHf(CheckpointCaptioner):
         )
 
     def identity(self) -> Mapping[str, object]:
-        """See ``Captioner``; ``auto`` may be another dtype on another machine."""
-        return {
-            **super().identity(),
-            "dtype": str(self.model.dtype),
-            "n_frames": self.budget.n_frames,
-            "frame_size": str(self.budget.frame_size),
-            "max_pixels": self.max_pixels,
-        }
+        """Return the key of kept captions; ``auto`` may be another dtype on another machine."""
+        return {**super().identity(), "dtype": str(self.model.dtype)}
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[AnyPart]:
-        """The processor's work, done while the model generates.
+        """Process frames and prompts while the model generates.
 
         Raises:
-            DataError: If what is shown and asked is longer than the model's positions.
+            DataError: If inputs and captions are longer than the model's positions.
         """
         parts = self.sharing.prepare(jobs, generation)
         for part in parts:
-            self.budget.check_length(max(_n_inputs(part)))
+            own = [jobs[index] for index in part.jobs]
+            self.require_fit(own, max(_n_inputs(part)), generation.max_new_tokens)
         return parts
 
     def caption(self, batch: Batch) -> list[Caption]:
-        """Generate, part by part where the processor could not put all jobs into one."""
+        """Generate part by part, if the processor could not put all jobs into one."""
         if not isinstance(batch.prepared, list):
             raise TypeError(f"expected what prepare returned, got {batch.prepared!r}")
         settings = generation_config(
@@ -118,53 +116,37 @@ class CaptionHf(CheckpointCaptioner):
     ) -> list[Caption]:
         captions: dict[int, Caption] = {}
         for part in self.sharing.usable(prepared, batch.jobs, settings):
-            captions.update(self._fitting(part, batch, settings))
+            captions.update(zip(part.jobs, self._generate(part, settings), strict=True))
         return [captions[index] for index in range(len(batch.jobs))]
 
-    def _fitting(
-        self, part: AnyPart, batch: Batch, settings: GenerationConfig
-    ) -> dict[int, Caption]:
-        """Captions as long as the model's positions allow each of them, by place in the batch."""
-        asked_for = batch.generation.max_new_tokens
-        longest = [self.budget.n_new(n_read, asked_for) for n_read in _n_inputs(part)]
-        n_together = settings.max_new_tokens = min(longest)
-        captions = dict(zip(part.jobs, self._generate(part, settings), strict=True))
-        for job, n_own in zip(part.jobs, longest, strict=True):
-            if n_own > n_together <= (captions[job].n_output_tokens or 0):
-                # It was cut off for the sake of others with longer inputs.
-                settings.max_new_tokens = n_own
-                [captions[job]] = self._generate(self.sharing.alone(batch.jobs, job), settings)
-        return captions
-
     def _generate(self, part: AnyPart, settings: GenerationConfig) -> list[Caption]:
-        n_inputs = _n_inputs(part)
         if isinstance(part, SharedPart):
-            new = self.sharing.new_tokens(part, settings)
+            new = self.sharing.generate(part, settings)
         else:
             inputs = on_device(part.inputs, self.model)
             # A checkpoint's own strings to stop at are looked for in text.
             reading = {"tokenizer": self.processor.tokenizer} if settings.stop_strings else {}
             written = self.model.generate(**inputs, **reading, generation_config=settings)
-            is_read_apart = self.is_encoder_decoder
-            new = list(new_tokens(written, inputs["input_ids"], is_encoder_decoder=is_read_apart))
+            is_separate = self.is_encoder_decoder
+            new = list(new_tokens(written, inputs["input_ids"], is_encoder_decoder=is_separate))
         texts = self.processor.tokenizer.batch_decode(
             new, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
         n_outputs = [n_written(tokens[None], settings)[0] for tokens in new]
         return [
             Caption(text, n_input, n_output)
-            for text, n_input, n_output in zip(texts, n_inputs, n_outputs, strict=True)
+            for text, n_input, n_output in zip(texts, _n_inputs(part), n_outputs, strict=True)
         ]
 
 
 def _n_inputs(part: AnyPart) -> list[int]:
-    """Tokens that each caption of a part goes on from, padding not counted."""
+    """Return the tokens of each input of a part, without padding."""
     if isinstance(part, SharedPart):
         return part.n_inputs()
     return [int(n) for n in part.inputs["attention_mask"].sum(dim=1)]
 
 
 class CaptionHfChat(CaptionHf):
-    """The same behind lmms-eval's chat interface."""
+    """The same captioner behind lmms-eval's chat interface."""
 
     is_simple = False

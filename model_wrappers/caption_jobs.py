@@ -1,4 +1,4 @@
-"""What a captioner is handed, and what it hands back."""
+"""Types that a captioner is handed, and hands back."""
 
 from __future__ import annotations
 
@@ -11,94 +11,76 @@ from typing import TYPE_CHECKING, Final
 from lmms_eval_captions.judges.errors import DataError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
+Content = tuple[str | int, ...]
+"""A question in order: texts, and positions in ``CaptionJob.clips`` of what is shown there."""
 
 _MARK: Final = re.compile(r"<image>|<video>")
-"""Where prompts of lmms-eval's tasks mean something shown; what its wrappers put in themselves."""
+"""Places in prompts of lmms-eval's tasks at which something is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of what a captioner is told; of a captioning task there is one, the user's."""
+def content_of(n_clips: int, prompt: str) -> Content:
+    """Return a question about clips or pictures.
 
-    role: str
-    """``system``, ``user`` or ``assistant``."""
-    content: tuple[str | int, ...]
-    """In order: texts, and places in ``CaptionJob.clips`` of what is shown there."""
+    A prompt with as many ``<image>`` or ``<video>`` as there is to show has everything in these
+    places; otherwise the marks are left out, and everything is shown before the text.
 
-
-def listed(messages: Sequence[Message]) -> list[list[object]]:
-    """Messages as JSON has them.
-
-    >>> listed([Message("user", (0, "Describe."))])
-    [['user', (0, 'Describe.')]]
+    >>> content_of(1, "Describe the video.")
+    (0, 'Describe the video.')
+    >>> content_of(2, "Is <image> older than <image>?")
+    ('Is', 0, 'older than', 1, '?')
     """
-    return [[message.role, message.content] for message in messages]
-
-
-def asked_about(n_clips: int, prompt: str) -> tuple[Message, ...]:
-    """The one message that shows everything, and asks.
-
-    Where a prompt has as many ``<image>`` or ``<video>`` as there is to show, it is shown there, as
-    its task wrote it; otherwise these marks are left out, and everything is shown before the text.
-
-    >>> asked_about(1, "Describe the video.")
-    (Message(role='user', content=(0, 'Describe the video.')),)
-    >>> asked_about(2, "Is <image> older than <image>?")
-    (Message(role='user', content=('Is', 0, 'older than', 1, '?')),)
-    """
-    return (Message("user", _at_marks(range(n_clips), prompt)),)
-
-
-def shown_at_marks(message: Message) -> Message:
-    """A message that shows everything before its text, as :func:`asked_about` has it.
-
-    >>> shown_at_marks(Message("user", (3, 5, "Is <image> older than <image>?"))).content
-    ('Is', 3, 'older than', 5, '?')
-    >>> shown_at_marks(Message("user", (3, "Is <image> older than", 5, "?"))).content
-    (3, 'Is <image> older than', 5, '?')
-    """
-    places = [part for part in message.content if isinstance(part, int)]
-    texts = [part for part in message.content if isinstance(part, str)]
-    if message.role != "user" or len(texts) != 1 or message.content[-1] != texts[0]:
-        return message
-    return Message("user", _at_marks(places, texts[0]))
-
-
-def _at_marks(places: Sequence[int], text: str) -> tuple[str | int, ...]:
-    """What is shown, where a text has a mark for each of it; else before the text without marks."""
-    texts = _MARK.split(text)
+    texts = _MARK.split(prompt)
     if len(texts) == 1:
-        return (*places, text)
-    if len(texts) != len(places) + 1:
-        return (*places, "".join(texts).strip())
+        return (*range(n_clips), prompt)
+    if len(texts) != n_clips + 1:
+        return (*range(n_clips), "".join(texts).strip())
     content: list[str | int] = []
-    for number, said in enumerate(texts):
-        content += [said.strip()] if said.strip() else []
-        content += places[number : number + 1]
+    for number, text in enumerate(texts):
+        content += [text.strip()] if text.strip() else []
+        content += range(n_clips)[number : number + 1]
     return tuple(content)
 
 
 @dataclass(frozen=True, slots=True)
 class Visuals:
-    """What a document of a task shows, as lmms-eval hands it over: nothing of it is decoded."""
+    """Content of a document as lmms-eval hands it over; nothing of it is decoded."""
 
     shown: tuple[object, ...]
     """Pictures (PIL's, bytes, arrays), files and addresses, in the order in which they appear."""
-    messages: tuple[Message, ...] = ()
-    """The conversation, by places in ``shown``; empty where the request's prompt is all."""
+    content: Content = ()
+    """The question of a chat task; empty if the request's prompt is all."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionRequest:
+    """One caption that lmms-eval asks for."""
+
+    prompt: str
+    """Text of the request, few-shot examples and description included."""
+    task: str
+    split: str
+    doc_id: int
+    docs: Sequence[Mapping[str, object]] = field(repr=False)
+    """The rows of the task's split; a row that holds pictures is decoded whenever it is taken."""
+    visuals: Callable[[], Visuals] = field(repr=False)
+    """Fetches what is shown; it may decode or download, and raise where a video is missing."""
+    generation_kwargs: Mapping[str, object] = field(default_factory=dict)
+    """Generation settings of the task's YAML and of ``--gen_kwargs``."""
+
+    @property
+    def doc(self) -> Mapping[str, object]:
+        """Row of the benchmark, as its task made it; fetched each time."""
+        return self.docs[self.doc_id]
 
 
 @dataclass(frozen=True, slots=True)
 class DocVisuals:
-    """What a document shows, where that is more or other than one video file.
-
-    Equal where the document is: it is read in a decoding thread, when its turn comes.
-    """
+    """Pictures of a document; equal if the document is. It is read in a decoding thread."""
 
     task: str
     split: str
@@ -108,11 +90,11 @@ class DocVisuals:
 
 
 Source = Path | DocVisuals
-"""What a caption is about: the file of a video, or what a document of a task shows."""
+"""Subject of a caption: the file of a video, or the pictures of a document."""
 
 
 def source_name(source: Source) -> str:
-    """What a source is called in messages.
+    """Return a source's name for messages.
 
     >>> source_name(Path("clips/a.mp4"))
     'a.mp4'
@@ -127,9 +109,9 @@ class Shown:
     """A source that was read."""
 
     clips: Sequence[Clip]
-    """Its videos and pictures, in order; none where a task asks by text alone."""
-    messages: Sequence[Message] = ()
-    """Its conversation; empty where the prompt of each caption is all there is."""
+    """One video, or pictures in order."""
+    content: Content = ()
+    """The question of a chat task; empty if the prompt of each caption is all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,23 +119,23 @@ class CaptionJob:
     """One caption to write: what is shown, and what is asked about it."""
 
     clips: Sequence[Clip]
-    """Videos and pictures, of most tasks one; jobs on one source share them. ``clips[0].frames`` is
+    """One video, or pictures; jobs on one source share them. ``clips[0].frames`` is
     (n, height, width, 3), uint8, RGB; a picture is a clip of one frame with ``is_image``."""
-    messages: Sequence[Message]
-    """The conversation so far; the last one is the user's."""
+    content: Content
+    """Texts and clips in the order of the question."""
     source: Source
-    """Where the clips come from: equal sources show the same."""
+    """Origin of the clips; equal sources show the same."""
     task: str
     doc_id: int
     draw: int = 0
-    """Its number among those that ask the same, where answers are drawn at random."""
+    """Number among jobs that ask the same, if answers are drawn at random."""
 
     @property
     def clip(self) -> Clip:
-        """What is shown, where that is one video or one picture.
+        """The only video or picture.
 
         Raises:
-            DataError: If several are.
+            DataError: If several are shown.
         """
         if len(self.clips) != 1:
             raise DataError(
@@ -167,36 +149,35 @@ class CaptionJob:
         """The video's file.
 
         Raises:
-            DataError: If what is shown is not one video file.
+            DataError: If pictures are shown.
         """
         if not isinstance(self.source, Path):
             raise DataError(
-                f"{self.task}, document {self.doc_id}: expected one video file, and it shows "
-                "something else"
+                f"{self.task}, document {self.doc_id}: expected one video file, got pictures"
             )
         return self.source
 
     @property
     def prompt(self) -> str:
-        """What the last message asks."""
-        return "\n".join(part for part in self.messages[-1].content if isinstance(part, str))
+        """Text of the question."""
+        return "\n".join(part for part in self.content if isinstance(part, str))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """What a captioner is handed: at most ``batch_size`` jobs with one set of settings."""
+    """Jobs that a captioner is handed at once, at most ``batch_size``, with one set of settings."""
 
     jobs: Sequence[CaptionJob]
     """At least one."""
     generation: Generation
     """``max_new_tokens``, ``do_sample``, ... of the task's YAML or of ``--gen_kwargs``."""
     prepared: object = None
-    """What ``prepare`` returned for these jobs."""
+    """Return value of ``prepare`` for these jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """A caption and what it cost; a captioner that does not count tokens returns plain text."""
+    """A caption and its tokens; a captioner that does not count tokens returns plain text."""
 
     text: str
     n_input_tokens: int | None = None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.hf.vllm_inputs import Prompt
-    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
+    from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 _OURS: Final = ("model", "revision", "trust_remote_code", "dtype", "max_model_len")
 """Engine arguments that have an argument of their own here."""
@@ -102,7 +102,7 @@ class CaptionVllm(CheckpointCaptioner):
                 "model": self.pretrained,
                 **self.where,
                 "dtype": self.dtype,
-                "max_model_len": self.most_positions or self.budget.positions,
+                "max_model_len": self.positions,
                 "enable_prefix_caching": True,
                 **self._engine_args,
             },
@@ -110,15 +110,15 @@ class CaptionVllm(CheckpointCaptioner):
         )
 
     def identity(self) -> Mapping[str, object]:
-        """The version of vLLM moves captions, too, and some of its arguments."""
-        moving = {k: v for k, v in self._engine_args.items() if k not in _WITHOUT_BEARING}
-        return {**super().identity(), "engine_args": stamped(moving), "vllm": self._engine.version}
+        """Return the key of kept captions, with the engine arguments that affect captions."""
+        used = {k: v for k, v in self._engine_args.items() if k not in _WITHOUT_BEARING}
+        return {**super().identity(), "engine_args": stamped(used)}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
-        """See whether all of it fits, and refuse beams, which vLLM's engine does not draw.
+        """Refuse beams, which vLLM's engine does not have.
 
         Raises:
-            SettingsError: If it does not, or a task asks for beams.
+            SettingsError: If a task asks for beams.
         """
         for asked in planned:
             if asked.generation.num_beams > 1:
@@ -133,7 +133,7 @@ class CaptionVllm(CheckpointCaptioner):
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002
     ) -> list[Prompt]:
-        """The prompts; vLLM calls the processor itself."""
+        """Return the prompts; vLLM calls the processor itself."""
         return [vllm_prompt(self.processor, job, self.showing) for job in jobs]
 
     def caption(self, batch: Batch) -> list[Future[Caption]]:

@@ -1,4 +1,4 @@
-"""``Captioner``: everything that a video captioner needs but the model itself."""
+"""``Captioner``: everything that a video captioner needs except the model itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import Future
-from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -16,14 +14,13 @@ from loguru import logger
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
-from lmms_eval_captions.model_wrappers import caption_store
+from lmms_eval_captions.model_wrappers import captions
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
-from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
-from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
-from lmms_eval_captions.model_wrappers.decode_ahead import DecodeAhead
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, KeptCaptions
+from lmms_eval_captions.model_wrappers.documents import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped, versions
+from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped
 from lmms_eval_captions.model_wrappers.model_args import (
     above_zero,
     arguments_of,
@@ -32,17 +29,15 @@ from lmms_eval_captions.model_wrappers.model_args import (
     shown_name,
     true_or_false,
 )
-from lmms_eval_captions.model_wrappers.ordering import (
+from lmms_eval_captions.model_wrappers.pipeline import (
+    DecodeAhead,
     PlannedCaption,
     make_batches,
     merge_twins,
     size_bytes,
 )
-from lmms_eval_captions.model_wrappers.outcome import SHOWN, Outcome
-from lmms_eval_captions.model_wrappers.ready_batches import make_ready
-from lmms_eval_captions.model_wrappers.results import Results
+from lmms_eval_captions.model_wrappers.results import SHOWN, Outcome, Results
 from lmms_eval_captions.model_wrappers.run_name import launcher_number
-from lmms_eval_captions.model_wrappers.sources import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.video.clip import DEFAULT_LIMITS, Limits
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.video.frames import VideoReader, read_frames, require_reader
@@ -63,7 +58,7 @@ __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 
 _MOST_DECODERS: Final = 8
 _SKIPPED: Final = 1009
-"""Random numbers that a kept draw stands for."""
+"""Random numbers that are skipped for a kept draw."""
 _TAKEN: Final = (
     "{} of {} captions are taken from earlier runs of this captioner, kept in {}; --model_args "
     "reuse=false writes all of them anew"
@@ -74,11 +69,10 @@ class Captioner(CaptionModel):
     """A captioner with a model. A subclass sets ``sampling`` and writes ``caption``.
 
     In its ``__init__`` it names its own ``--model_args``, passes the rest to ``super().__init__``
-    and loads its model onto ``self.device``. The base does the rest: it reads lmms-eval's
-    requests, orders them so that a clip's prompts follow each other, decodes each clip once, in
-    background threads and ahead of need, batches, counts, reports broken clips (no caption, the
-    run goes on), stops captions at ``until``, and says how long the model waited for frames.
-    ``is_simple = False`` in a sub-subclass makes it a chat model without further change.
+    and loads its model onto ``self.device``. The base reads lmms-eval's requests, orders them so
+    that a clip's prompts follow each other, decodes each clip once, in background threads and ahead
+    of need, batches, counts, keeps captions, reports broken clips (no caption, the run continues),
+    and ends captions at ``until``. ``is_simple = False`` in a sub-subclass makes it a chat model.
 
     Args:
         batch_size: Most jobs of a batch, >= 1 (``--batch_size``).
@@ -86,12 +80,12 @@ class Captioner(CaptionModel):
         decode_threads: Clips decoded at once, >= 1; by default this process's share of its node's
             CPU cores, at most 8.
         max_pixels: Frames of more pixels are shrunk to that many, keeping their shape.
-        video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which some benchmarks'
-            own code reads clips with.
+        video_reader: ``pyav``, whose frames are ffmpeg's, or ``decord``, which the code of some
+            benchmarks uses, and nothing else.
         decode_timeout_s: Longest time for reading one clip; it has no caption then.
         decode_memory_gib: Most memory for reading one clip, in GiB; held on Linux.
-        reuse: Whether captions are kept as they are written, and taken from earlier runs of an
-            equal captioner (``identity``), of whatever tasks, ``batch_size`` and processes.
+        reuse: If captions are kept for later runs, and taken from earlier runs of an equal
+            captioner (``identity``), of any tasks, ``batch_size`` and processes.
         max_batch_size: Taken for compatibility.
         unknown: Refused.
 
@@ -100,23 +94,21 @@ class Captioner(CaptionModel):
     """
 
     sampling: Sampling = Uniform(32)
-    """Frames that the model looks at; set it on the class or in ``__init__``."""
+    """Frames that the model sees; set it on the class or in ``__init__``."""
     without_bearing: ClassVar[frozenset[str]] = frozenset()
-    """Arguments of a subclass that move no caption, beside ``batch_size``, ``device`` and such."""
+    """Arguments of a subclass that affect no caption, next to ``batch_size`` and the like."""
     prompts_together: int = 1
-    """So many prompts of one clip come in one batch, even where that is more than ``batch_size``:
-    for models that encode a clip once for all of them."""
+    """Prompts of one clip that come in one batch, even beyond ``batch_size``, for models that
+    encode a clip once for all of them."""
     prepare_threads: int = 1
     """Threads in which ``prepare`` may be called at once."""
-
     takes: ClassVar[Takes] = "videos"
-    """What ``caption`` is written for: ``videos``, one video and one prompt; ``one``, one video or
-    one picture (``job.clip``) and one prompt; ``all``, whatever a task shows and says
-    (``job.clips`` and ``job.messages``): several, none, a system message. Tasks that show more are
-    refused by name before the first caption."""
+    """Input that ``caption`` is written for, with one prompt: ``videos``, one video; ``one``, one
+    video or one picture (``job.clip``); ``all``, one video or any number of pictures
+    (``job.clips`` and ``job.content``). Tasks that show anything else are refused by name."""
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        """Note the arguments: captions are kept for a captioner of equal ones."""
+        """Record the arguments: captions are kept for a captioner of equal ones."""
         self: Self = super().__new__(cls)
         self._arguments = arguments_with_defaults(cls, Captioner, args, kwargs)
         return self
@@ -168,31 +160,29 @@ class Captioner(CaptionModel):
         return self._device or super().device
 
     def identity(self) -> Mapping[str, object]:
-        """Everything about the captioner that moves a caption: its captions are kept under it.
+        """Return everything about the captioner that affects a caption, as a key of kept ones.
 
-        It has all arguments but those that move none (``without_bearing``), what the files and
-        checkpoints that they name hold, the frames that are looked at, and versions of packages;
-        not the code of the class. A subclass whose captions depend on more adds it:
-        ``{**super().identity(), "weights": ...}``.
+        All arguments except those without effect, with the commits of the checkpoints and the
+        content of the files that they name, and the frames; not the code of the class. A subclass
+        whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
         """
-        moving = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
+        used = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
         return {
             "class": type(self).__qualname__,
-            "arguments": stamped(moving),
+            "arguments": stamped(used),
             "sampling": self.sampling,
-            "versions": versions(),
         }
 
     def variant(self, task: str) -> Hashable:  # noqa: ARG002
-        """What is done otherwise for one task than for others, e.g. how much of a frame is kept.
+        """Return what differs for one task from others, e.g. how much of a frame is kept.
 
-        By default nothing. Requests that are alike share a caption only where it is equal, too. It
-        is asked about every request before the first caption: the place to refuse a task.
+        By default nothing. Equal requests share a caption only if it is equal, too. It is called
+        for every request before the first caption: the place to refuse a task.
         """
         return None
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
-        """What is to be captioned, before the first caption: the place to refuse its settings.
+        """Look at the planned captions before the first one: the place to refuse settings.
 
         Raises:
             SettingsError: If a task asks for what the model cannot do.
@@ -209,40 +199,33 @@ class Captioner(CaptionModel):
 
     @abstractmethod
     def caption(self, batch: Batch) -> Sequence[Answer]:
-        """One caption per job, in order, unchanged by any stripping; called in the main thread.
+        """Return one caption per job, in order, not stripped; called in the main thread.
 
-        A captioner that asks someone else may return futures: the next batches follow at once.
+        A captioner that asks a server may return futures: the next batches follow at once.
         """
 
     def cost(self, path: Path) -> float:
-        """What a clip costs, in any unit; costly clips come first."""
+        """Return a clip's cost, in any unit; costly clips come first."""
         return size_bytes(path)
 
     def _cost(self, source: Source) -> float:
-        """Pictures come last, in the order of their documents."""
+        """Return a source's cost; pictures come last, in the order of their documents."""
         return self.cost(source) if isinstance(source, Path) else -1.0
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
-        """One caption per request, in the order of the requests, or a ``NoCaption``."""
-        self.outcome = outcome = Outcome()
-
-        def save(position: int, caption: str) -> None:
-            # Read once more: the documents of all requests would fill the memory.
-            asked = self.read_request(requests[position].args)
-            if RUN_CAPTIONS.expects(asked.task):
-                RUN_CAPTIONS.save_early(asked.task, asked.doc, caption)
-
-        with closing(self._kept_captions()) as kept:
-            results = Results(outcome, save, kept.keep)
-            taken, left = kept.take(merge_twins(self._plan(requests)))
-            for asked, caption in taken:
-                self._reuse(asked, caption, results)
-            if taken:
-                logger.info(_TAKEN, len(taken), len(taken) + len(left), kept.folder)
-            self.begin(left)
-            self._write(left, kept, results)
-            finished = results.finish(len(requests))
-        outcome.report()
+        """Return one caption per request, in order, or a ``NoCaption``."""
+        self.outcome = Outcome()
+        kept = self._kept_captions()
+        results = Results(self.outcome, kept.keep)
+        taken, left = kept.take(merge_twins(self._plan(requests)))
+        for asked, caption in taken:
+            self._reuse(asked, caption, results)
+        if taken:
+            logger.info(_TAKEN, len(taken), len(taken) + len(left), kept.folder)
+        self.begin(left)
+        self._write(left, kept, results)
+        finished = results.finish(len(requests))
+        self.outcome.report()
         return finished
 
     def _write(self, left: Sequence[PlannedCaption], kept: KeptCaptions, results: Results) -> None:
@@ -251,7 +234,8 @@ class Captioner(CaptionModel):
         ahead = DecodeAhead(
             make_batches(left, self.batch_size, self._cost, self.prompts_together),
             decode=self._decode,
-            prepare=partial(make_ready, prepare=self.prepare, take=kept.take_shown),
+            prepare=self.prepare,
+            take=kept.take_shown,
             n_threads=self.decode_threads,
             n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
@@ -259,7 +243,7 @@ class Captioner(CaptionModel):
         )
         n_shown = 0
         started_s = time.perf_counter()
-        # Ended with whatever ends the run: why it ended is the last that is said.
+        # Closed by whatever ends the run, so that its reason is the last line.
         with tqdm(total=len(left), desc="Captions", unit="caption", disable=self.rank != 0) as bar:
             for ready in ahead:
                 outcome.wait_s += time.perf_counter() - started_s
@@ -279,7 +263,7 @@ class Captioner(CaptionModel):
             logger.info(_TAKEN, n_shown, len(left), kept.folder)
 
     def _reuse(self, asked: PlannedCaption, caption: Caption, results: Results) -> None:
-        """Take a kept caption; draws go on behind it, else the next one is drawn as it was."""
+        """Take a kept caption and skip its random numbers, else the next draw would repeat it."""
         results.reuse(asked, caption)
         if asked.generation.do_sample:
             import torch
@@ -288,15 +272,15 @@ class Captioner(CaptionModel):
                 torch.rand(_SKIPPED, device=device)
 
     def _kept_captions(self) -> KeptCaptions:
-        """This captioner's captions of earlier runs, and where those of this one go."""
+        """Open this captioner's captions of earlier runs and of this one."""
         if not self.reuse:
             return KeptCaptions(None, "")
         named = Path(str(self._arguments.get("pretrained") or "")).name
         name = "-".join(filter(None, [type(self).__name__, named]))
-        return caption_store.open_kept(name, self.identity(), is_quiet=self.rank != 0)
+        return captions.open_kept(name, self.identity())
 
     def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
-        """What can be captioned; a video that cannot be found is reported here.
+        """Return what can be captioned; a video that cannot be found is reported here.
 
         Raises:
             SettingsError: If the captioner's arguments do not fit a task, or the captioner cannot
@@ -312,25 +296,18 @@ class Captioner(CaptionModel):
             generation = Generation.read(request.generation_kwargs)
             variant = self.variant(task)
             try:
-                asked = sources.of(request)
+                source, prompt = sources.of(request)
             except NoVideosError:
                 raise
             except DataError as error:
                 lost.append(str(error))
                 name, is_quiet = f"document {doc_id} of {task}", len(lost) > SHOWN
-                self.outcome.fail(name, task, doc_id, lost[-1], (position,), is_quiet=is_quiet)
+                self.outcome.fail(name, (task, doc_id), lost[-1], (position,), is_quiet=is_quiet)
                 continue
+            identity = RUN_CAPTIONS.identity(task, lambda: request.doc)  # noqa: B023 (called now)
+            rows = () if identity is None else ((task, *identity),)
             planned.append(
-                PlannedCaption(
-                    asked.source,
-                    asked.prompt,
-                    generation,
-                    task,
-                    doc_id,
-                    (position,),
-                    variant,
-                    asked.messages,
-                )
+                PlannedCaption(source, prompt, generation, task, doc_id, (position,), variant, rows)
             )
         # Another process may have found some of its own.
         if len(lost) > 1 and not planned and self.world_size == 1:
@@ -356,7 +333,7 @@ class Captioner(CaptionModel):
         )
 
     def _answers(self, batch: Batch) -> list[Answer]:
-        """What ``caption`` returned, where that is what it should return."""
+        """Return the captions of a batch, after checking that they are some."""
         returned = self.caption(batch)
         where = f"{type(self).__name__}.caption: expected"
         if isinstance(returned, str) or not isinstance(returned, Iterable):
@@ -377,7 +354,7 @@ class Captioner(CaptionModel):
         return answers
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:
-        """Caption a batch, in halves where the device's memory does not hold it at once."""
+        """Caption a batch, in halves if the device's memory does not hold it at once."""
         import torch
 
         try:
@@ -386,7 +363,7 @@ class Captioner(CaptionModel):
             reason = str(error).splitlines()[0]
         else:
             for asked, answer in zip(planned, answers, strict=True):
-                results.keep(asked, answer)
+                results.take(asked, answer)
             return
         torch.cuda.empty_cache()
         if len(batch.jobs) == 1:

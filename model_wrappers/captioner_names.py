@@ -1,4 +1,4 @@
-"""The names of our captioners, as ``--model`` takes them, and their classes."""
+"""Names of our captioners, as ``--model`` takes them, and their classes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.base import CaptionModel
 
 CUSTOM: Final = "caption_custom"
-"""Stands for a class of the user's own; its module is of this name, as those of the others."""
+"""Name that stands for a custom class."""
+_HERE: Final = __name__.rpartition(".")[0]
+_SAMPLE: Final = f"{_HERE.rpartition('.')[0]}.lmms_eval_tasks.sample"
 CAPTIONERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "caption_file": "CaptionFile",
-        "caption_baseline": "CaptionBaseline",
-        "caption_hf": "CaptionHf",
-        "caption_openai": "CaptionOpenai",
-        "caption_vllm": "CaptionVllm",
-        "caption_auroracap": "CaptionAuroraCap",
+        "caption_file": f"{_HERE}.caption_file.CaptionFile",
+        "caption_baseline": f"{_SAMPLE}.caption_baseline.CaptionBaseline",
+        "caption_hf": f"{_HERE}.caption_hf.CaptionHf",
+        "caption_openai": f"{_HERE}.caption_openai.CaptionOpenai",
+        "caption_vllm": f"{_HERE}.caption_vllm.CaptionVllm",
+        "caption_auroracap": f"{_HERE}.caption_auroracap.CaptionAuroraCap",
     }
 )
-"""Name, which is that of its module, to class; the class for chat models is named ``...Chat``."""
+"""Path of the class by name; that of the class for chat models is ``...Chat``."""
+CUSTOM_CLASS: Final = f"{_HERE}.{CUSTOM}.CaptionCustom"
 
 
 def captioner_class(name: str) -> type[CaptionModel]:
-    """The class that lmms-eval takes for a name, which is the one for chat models.
+    """Return the class that lmms-eval takes for a name, the one for chat models.
 
-    Captions are kept under it: that of the simple form is another captioner.
+    Captions are kept under it; the simple form is another captioner.
 
     Args:
         name: One of ``CAPTIONERS``, or ``CUSTOM``.
@@ -45,7 +48,7 @@ def captioner_class(name: str) -> type[CaptionModel]:
             f"expected a captioner, one of {known}, or a class of your own as package.module:Class "
             f"or file.py:Class, got {name!r}"
         )
-    module = import_module(f"{__package__}.{name}")
-    class_name = "CaptionCustom" if name == CUSTOM else f"{CAPTIONERS[name]}Chat"
-    found: type[CaptionModel] = getattr(module, class_name)
+    path = CUSTOM_CLASS if name == CUSTOM else f"{CAPTIONERS[name]}Chat"
+    module, _, class_name = path.rpartition(".")
+    found: type[CaptionModel] = getattr(import_module(module), class_name)
     return found

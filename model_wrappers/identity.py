@@ -1,4 +1,4 @@
-"""What a captioner is: everything about it that moves a caption, found out without its help."""
+"""Identity of a captioner and of a clip: what a kept caption depends on."""
 
 from __future__ import annotations
 
@@ -7,42 +7,26 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from stat import S_ISREG
 from typing import Final
 
-WITHOUT_BEARING: Final = frozenset(
-    {
-        "batch_size",
-        "decode_memory_gib",
-        "decode_threads",
-        "decode_timeout_s",
-        "device",
-        "device_map",
-        "max_batch_size",
-        "reuse",
-    }
-)
-"""Arguments of captioners that say how fast, and where, captions are written, not which."""
-_PACKAGES: Final = (
-    *("av", "decord", "num2words", "numpy", "opencv-python", "opencv-python-headless", "peft"),
-    *("pillow", "scipy", "sentencepiece", "timm", "tokenizers", "torch", "torchvision"),
-    "transformers",
-)
-"""Processors resize otherwise with torchvision than with Pillow alone, and so on."""
-_DIGEST_BYTES: Final = 16
-_SAMPLE_BYTES: Final = 4096
+_WITHOUT_EFFECT: Final = frozenset((
+    "batch_size", "decode_memory_gib", "decode_threads", "decode_timeout_s", "device",
+    "device_map", "max_batch_size", "reuse",
+))  # fmt: skip
+"""Arguments of captioners that affect how fast, and where, captions are written, not which."""
+_SAMPLE_BYTES: Final = 16_384
 _LONGEST_NAME: Final = 200
-"""Characters that a repository's name on the hub has at most, about."""
+"""Characters of a repository's name on the hub at most, about."""
 _HASHED_BYTES: Final = 1 << 20
-"""Files up to this size are told by their content, larger ones by size and time of change."""
+"""Files up to this size are identified by their content, larger ones by size and time of change."""
 
 
 def arguments_with_defaults(
     model: type, base: type, positional: tuple[object, ...], named: Mapping[str, object]
 ) -> dict[str, object]:
-    """Every argument of a class by name, as it was given, or else its default.
+    """Return every argument of a class by name, as it was given, or else its default.
 
     Args:
         model: The class.
@@ -64,39 +48,17 @@ def arguments_with_defaults(
 
 
 def stamped(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Arguments that move captions, with what the files and checkpoints that they name hold."""
+    """Return the arguments that affect captions, with the commits or files that they name."""
     revision = arguments.get("revision")
     return {
         name: _stamp(value, revision if isinstance(revision, str) else None)
         for name, value in sorted(arguments.items())
-        if name not in WITHOUT_BEARING
+        if name not in _WITHOUT_EFFECT
     }
 
 
-def files_stamp(path: Path) -> str:
-    """What a file holds, or all files of a folder; moving or copying them with times keeps it.
-
-    Small files are told by their content, large ones by size and time of change. Hidden folders,
-    and checkpoints that a training has put into the folder, are left out.
-    """
-    digest = blake2b(digest_size=_DIGEST_BYTES)
-    for name, file in sorted(_files(path)):
-        try:
-            status = file.stat()
-            small = file.read_bytes() if status.st_size <= _HASHED_BYTES else b""
-        except OSError:  # a broken link, or removed just now
-            continue
-        kind = status.st_size if small or not status.st_size else status.st_mtime_ns
-        digest.update(f"{name}\0{status.st_size}\0{kind}\0".encode("utf-8", "surrogatepass"))
-        digest.update(blake2b(small).digest())
-    return digest.hexdigest()
-
-
 def clip_stamp(path: Path) -> list[object]:
-    """What tells a clip from any other without reading all of it: its name, size, time of change.
-
-    Samples of its start, middle and end tell apart what archives give one time, and uncompressed
-    clips one size.
+    """Return a clip's name, size and a digest of samples of it, read at five places.
 
     Raises:
         OSError: If it is no regular file that can be read: opening a pipe would wait for ever.
@@ -104,27 +66,21 @@ def clip_stamp(path: Path) -> list[object]:
     status = path.stat()
     if not S_ISREG(status.st_mode):
         raise OSError(f"{path} is no regular file")
-    digest = blake2b(digest_size=_DIGEST_BYTES)
+    digest = blake2b(digest_size=16)
     with path.open("rb") as file:
-        for at in (0, status.st_size // 2, max(status.st_size - _SAMPLE_BYTES, 0)):
-            file.seek(at)
+        for quarter in range(5):
+            file.seek(max(status.st_size - _SAMPLE_BYTES, 0) * quarter // 4)
             digest.update(file.read(_SAMPLE_BYTES))
-    return [path.name, status.st_size, status.st_mtime_ns, digest.hexdigest()]
+    return [path.name, status.st_size, digest.hexdigest()]
 
 
-def versions() -> dict[str, str]:
-    """The packages that captions are made with; builds for other devices are the same version."""
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name).partition("+")[0]
-        except PackageNotFoundError:
-            continue
-    return found
+def digest_of(*parts: object) -> str:
+    """Return a digest of values, equal for equal values in any process."""
+    return blake2b(as_json(parts).encode("ascii"), digest_size=16).hexdigest()
 
 
 def as_json(value: object) -> str:
-    """A value as text, equal for equal values in any process; also of what JSON does not know."""
+    """Return a value as text, equal for equal values in any process; also of any object."""
     return json.dumps(value, sort_keys=True, default=_described)
 
 
@@ -133,17 +89,11 @@ def _described(value: object) -> object:
         return str(value)
     if isinstance(value, set | frozenset):
         return sorted(as_json(entry) for entry in value)
-    is_plain = type(value).__repr__ is object.__repr__
-    # The text of a plain object has its place in memory, which differs from run to run.
-    names = {*getattr(value, "__dict__", ()), *_slots(type(value))}
-    state = {name: repr(getattr(value, name)) for name in names if hasattr(value, name)}
-    return [type(value).__qualname__, state] if is_plain else repr(value)
-
-
-def _slots(cls: type) -> Iterator[str]:
-    for base in cls.__mro__:
-        slots = vars(base).get("__slots__", ())
-        yield from [slots] if isinstance(slots, str) else slots
+    if type(value).__repr__ is not object.__repr__:
+        return repr(value)
+    # The text of a plain object has its address in memory, which differs from run to run.
+    state = {name: repr(field) for name, field in getattr(value, "__dict__", {}).items()}
+    return [type(value).__qualname__, state]
 
 
 def _stamp(value: object, revision: str | None) -> object:
@@ -156,18 +106,33 @@ def _stamp(value: object, revision: str | None) -> object:
     try:
         path = Path(value).expanduser()
         if path.exists():
-            return ["files", files_stamp(path), *_base(path)]
+            return ["files", _files_stamp(path), *_base(path)]
     except (OSError, ValueError, RuntimeError):  # no path at all
         return str(value)
     commit = _commit(str(value), revision)
     return str(value) if commit is None else [str(value), commit]
 
 
-def _commit(name: str, revision: str | None) -> str | None:
-    """The commit at which a repository of the hub lies in the cache, ``None`` where none does.
+def _files_stamp(path: Path) -> str:
+    """Return a digest of a file, or of all files of a folder.
 
-    Whatever files it has: those of an adapter, or of AuroraCap, hold no ``config.json``.
+    Hidden folders, and checkpoints that a training has put into the folder, are left out.
     """
+    digest = blake2b(digest_size=16)
+    for name, file in sorted(_files(path)):
+        try:
+            status = file.stat()
+            small = file.read_bytes() if status.st_size <= _HASHED_BYTES else b""
+        except OSError:  # a broken link, or removed just now
+            continue
+        kind = status.st_size if small or not status.st_size else status.st_mtime_ns
+        digest.update(f"{name}\0{status.st_size}\0{kind}\0".encode("utf-8", "surrogatepass"))
+        digest.update(blake2b(small).digest())
+    return digest.hexdigest()
+
+
+def _commit(name: str, revision: str | None) -> str | None:
+    """Return the commit at which a repository of the hub lies in the cache, ``None`` for none."""
     if name.count("/") > 1 or name.startswith("/") or len(name) > _LONGEST_NAME:
         return None
     from huggingface_hub import constants
@@ -185,17 +150,16 @@ def _commit(name: str, revision: str | None) -> str | None:
 
 
 def _base(checkpoint: Path) -> list[object]:
-    """The model that an adapter is laid over, which lies elsewhere, with what it holds."""
+    """Return the stamp of the model that an adapter is laid over."""
     try:
         config = json.loads((checkpoint / "adapter_config.json").read_bytes())
         base = config["base_model_name_or_path"]
-    except (OSError, ValueError, LookupError, TypeError):  # no adapter, or no whole one
+    except (OSError, ValueError, LookupError, TypeError):  # no adapter, or an incomplete one
         return []
     return [_stamp(base, config.get("revision"))] if base != str(checkpoint) else []
 
 
 def _files(path: Path) -> Iterator[tuple[str, Path]]:
-    """Names below a path, and the files."""
     if path.is_file():
         yield "", path
         return

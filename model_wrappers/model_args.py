@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) -> None:
-    """Stop at a typing error in ``--model_args``.
+    """Raise at a typing error in ``--model_args``.
 
     Raises:
-        SettingsError: If there is an unknown argument; the text says which is meant where one is
-            like it, and lists those that exist.
+        SettingsError: If there is an unknown argument; the text names the likely one, and lists
+            those that exist.
 
     >>> refuse_unknown("CaptionFile", known=["path", "missing"], unknown=["pth"])
     Traceback (most recent call last):
@@ -37,17 +37,14 @@ def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) 
 
 
 def shown_name(model: type) -> str:
-    """A captioner as ``--model`` names it: ours by its module, one of the user's by its class.
-
-    lmms-eval makes ``CaptionHfChat`` of ``caption_hf``, which nobody has typed.
-    """
+    """Return a captioner's name for ``--model``: ours by its module, a custom one by its class."""
     package, _, module = model.__module__.rpartition(".")
-    is_ours = package == __package__ and module.startswith("caption_")
+    is_ours = package.startswith("lmms_eval_captions.") and module.startswith("caption_")
     return module if is_ours else model.__name__
 
 
 def parse_model_args(text: str) -> dict[str, Any]:
-    """``--model_args`` as lmms-eval reads them.
+    """Parse ``--model_args`` as lmms-eval does.
 
     Raises:
         SettingsError: If one has no name.
@@ -65,7 +62,7 @@ def parse_model_args(text: str) -> dict[str, Any]:
 
 
 def arguments_of(model: type, base: type) -> set[str]:
-    """Names that a class's ``__init__`` takes, those of its bases down to ``base`` included."""
+    """Return the arguments of a class's ``__init__`` and those of its bases down to ``base``."""
     inits = (vars(cls).get("__init__") for cls in model.__mro__ if issubclass(cls, base))
     parameters = [p for init in inits if init for p in inspect.signature(init).parameters.values()]
     names = {p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
@@ -73,7 +70,7 @@ def arguments_of(model: type, base: type) -> set[str]:
 
 
 def at_least_one(name: str, value: object) -> int:
-    """A whole number of at least 1, which may come as text.
+    """Return a whole number of at least 1, which may come as text.
 
     Raises:
         SettingsError: If it is anything else.
@@ -85,7 +82,7 @@ def at_least_one(name: str, value: object) -> int:
 
 
 def true_or_false(name: str, value: object) -> bool:
-    """A switch; lmms-eval makes ``true`` and ``false``, in any case, a ``bool``.
+    """Return a switch; lmms-eval makes ``true`` and ``false``, in any case, a ``bool``.
 
     Raises:
         SettingsError: If it is anything else: every text, ``no`` too, would count as true.
@@ -96,7 +93,7 @@ def true_or_false(name: str, value: object) -> bool:
 
 
 def above_zero(name: str, value: object) -> float:
-    """A finite number above 0.
+    """Return a finite number above 0.
 
     Raises:
         SettingsError: If it is anything else.
@@ -108,7 +105,7 @@ def above_zero(name: str, value: object) -> float:
 
 
 def require_folder(name: str) -> None:
-    """Stop at a path that is no folder: a hub would take it for the name of a repository.
+    """Raise at a path that is no folder: a hub would take it for the name of a repository.
 
     Args:
         name: What ``pretrained=`` says; one that is no path is left alone.
@@ -124,7 +121,7 @@ def require_folder(name: str) -> None:
 
 
 def mapping_of(name: str, value: object) -> dict[str, object]:
-    """An argument that holds names and values: a JSON object, or ``name:value;name:value``.
+    """Return an argument of names and values: a JSON object, or ``name:value;name:value``.
 
     Raises:
         SettingsError: If it is neither.
@@ -155,7 +152,7 @@ def mapping_of(name: str, value: object) -> dict[str, object]:
 
 
 def _plain(text: str) -> object:
-    """A value as JSON has it, else as text."""
+    """Return a value as JSON has it, else as text."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,22 +1,28 @@
-"""What stands for a caption that is not there, and how an empty one is told."""
+"""Captions that are missing, empty, or stand for every aspect of their video."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.files import whole
 
 _WORD: Final = re.compile(r"\w")
+KIND: Final = "general"
+"""Value of a saved caption's field ``captions`` if it is a general one."""
+_TEXTS: Final = (
+    "__getitem__", "__add__", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix",
+    "replace",
+)  # fmt: skip
+_LISTS: Final = ("split", "rsplit", "partition", "rpartition", "splitlines")
 
 
 class NoCaption(str):
-    """Stands for a caption that is not there: to everybody else an empty text.
+    """A missing caption; to everybody else an empty text.
 
-    A captioner that returns it says that the fault is not its own words: the clip could not be
-    read, the endpoint gave no reply, a file has no such row. The questions about it are unscored
-    with that reason, while those about an empty caption are judged as about one that says nothing.
-    lmms-eval's caches leave empty texts out, so that the clip is captioned again by a rerun.
+    The clip could not be read, the endpoint gave no reply, a file has no such row. The questions
+    about it are unscored with that reason, while those about an empty caption are judged.
+    lmms-eval's caches leave empty texts out, so a rerun captions the clip again.
 
     >>> NoCaption("the clip is broken") == "", NoCaption("the clip is broken").reason
     (True, 'the clip is broken')
@@ -25,10 +31,10 @@ class NoCaption(str):
     __slots__ = ("reason",)
 
     reason: str
-    """Why there is none."""
+    """Reason why it is missing."""
 
     def __new__(cls, reason: str) -> NoCaption:
-        """An empty text that knows why it is one."""
+        """Return an empty text with a reason."""
         self = super().__new__(cls, "")
         self.reason = whole(reason)
         return self
@@ -37,24 +43,63 @@ class NoCaption(str):
         return (self.reason,)
 
     def strip(self, chars: str | None = None, /) -> NoCaption:  # noqa: ARG002 - of texts
-        """Itself: lmms-eval strips every answer before it is scored."""
+        """Return itself: lmms-eval strips every answer before it is scored."""
         return self
 
 
 class DroppedCaption(NoCaption):
-    """Stands for a caption that is not there and is left out of the task, as was asked for.
+    """A missing caption that is left out of the task, as the user wants.
 
     Its questions are neither asked nor unscored: scores are those of the other captions, and their
-    signatures say of how many (``dropped``).
+    signatures count it (``dropped``).
     """
 
     __slots__ = ()
 
 
 def says_nothing(caption: str) -> bool:
-    """Whether a caption has no word at all.
+    """Return if a caption has no word at all.
 
     >>> says_nothing(" ... "), says_nothing("A dog.")
     (True, False)
     """
     return _WORD.search(caption) is None
+
+
+class GeneralCaption(str):
+    """A caption of no aspect in particular that is used for one; to everybody else its text.
+
+    If a benchmark asks for several captions of a video and a file has one that serves for all, the
+    score is another one, and the signature says so. What is cut from the text, as lmms-eval cuts
+    reasoning, is a general caption too.
+
+    >>> text = GeneralCaption("<think>Hm.</think> A dog.").rsplit("</think>", 1)[-1].strip()
+    >>> text == "A dog.", isinstance(text, GeneralCaption)
+    (True, True)
+    """
+
+    __slots__ = ()
+
+
+def _text(name: str) -> Any:  # noqa: ANN401 - a method of texts
+    method = getattr(str, name)
+
+    def made(self: GeneralCaption, *args: Any, **options: Any) -> GeneralCaption:  # noqa: ANN401
+        return GeneralCaption(method(self, *args, **options))
+
+    return made
+
+
+def _list(name: str) -> Any:  # noqa: ANN401 - a method of texts
+    method = getattr(str, name)
+
+    def made(self: GeneralCaption, *args: Any, **options: Any) -> list[GeneralCaption]:  # noqa: ANN401
+        return list(map(GeneralCaption, method(self, *args, **options)))
+
+    return made
+
+
+for _name in _TEXTS:
+    setattr(GeneralCaption, _name, _text(_name))
+for _name in _LISTS:
+    setattr(GeneralCaption, _name, _list(_name))

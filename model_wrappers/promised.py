@@ -1,4 +1,4 @@
-"""Captions that someone else writes, as futures."""
+"""Captions that a server or engine writes, as futures."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ R = TypeVar("R")
 
 
 class Promises:
-    """Makes captions of what is asked for, and bounds how much of that is under way.
+    """Captions in flight, of which it bounds the number.
 
     Args:
         most: Captions under way at once, >= 1.
-        words: What to say of an error that is none of this package's.
+        words: Describes an error that is none of this package's.
     """
 
     def __init__(self, most: int, words: Callable[[BaseException], str] = repr) -> None:
@@ -30,7 +30,7 @@ class Promises:
     def caption(
         self, ask: Callable[[], Future[R]], read: Callable[[R], Caption]
     ) -> Future[Caption]:
-        """Ask, as soon as there is room, and promise the caption; it is settled however that ends.
+        """Ask as soon as there is room, and return the promise; it is settled however that ends.
 
         Args:
             ask: Asks someone.

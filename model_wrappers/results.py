@@ -1,73 +1,155 @@
-"""Captions as lmms-eval takes them, by the requests that they answer."""
+"""Captions as lmms-eval takes them, and how a call of captioning went."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts
+from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.caption_jobs import Caption, source_name
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from lmms_eval_captions.model_wrappers.caption_jobs import Answer
-    from lmms_eval_captions.model_wrappers.no_caption import NoCaption
-    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
-    from lmms_eval_captions.model_wrappers.outcome import Outcome
+    from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
+
+SHOWN: Final = 20
+"""Failures that are named in the closing report, and clips that are logged for one reason."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Counts of one call of ``generate_until``."""
+
+    n_captions: int = 0
+    """Captions written; equal requests share one."""
+    compute_s: float = 0.0
+    """Seconds spent in the model."""
+    wait_s: float = 0.0
+    """Seconds in which the model waited for frames."""
+    failures: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Task and document to the clip and why it has no caption."""
+    _reasons: dict[int, str] = field(default_factory=dict)
+    _logged: set[str] = field(default_factory=set)
+    _n_alike: Counter[str] = field(default_factory=Counter)
+    """Clips without a caption, by the reason: an endpoint that is gone is one for all of them."""
+
+    def fail(
+        self,
+        name: str,
+        document: tuple[str, int],
+        reason: str,
+        positions: Sequence[int],
+        *,
+        is_quiet: bool = False,
+    ) -> None:
+        """Record a document that gets no caption; log the clip once, and ``SHOWN`` for one reason.
+
+        Args:
+            name: The clip's.
+            document: Task and number.
+            reason: Why there is none.
+            positions: Indices of the requests.
+            is_quiet: If nothing is logged until the closing report.
+        """
+        name, reason = whole(name), whole(reason)
+        self.failures[document] = f"{name}: {reason}"
+        self._reasons.update(dict.fromkeys(positions, f"{name}: {reason}"))
+        if name not in self._logged and not is_quiet:
+            self._logged.add(name)
+            self._n_alike[reason] += 1
+            if self._n_alike[reason] <= SHOWN:
+                logger.warning("no caption for {}: {}", name, reason)
+            elif self._n_alike[reason] == SHOWN + 1:
+                logger.warning("no caption for more, for the same reason; they are counted below")
+
+    def no_caption(self, position: int) -> NoCaption:
+        """Return what stands for the caption that a request did not get."""
+        return NoCaption(self._reasons.get(position, "the captioner gave none"))
+
+    def shares(self) -> str:
+        """Return where the time went.
+
+        >>> Outcome(compute_s=3.0, wait_s=1.0).shares()
+        'computing 75%, waiting for frames 25%'
+        """
+        total_s = self.compute_s + self.wait_s
+        if not total_s:
+            return ""
+        waiting = self.wait_s / total_s
+        return f"computing {1 - waiting:.0%}, waiting for frames {waiting:.0%}"
+
+    def report(self) -> None:
+        """Log the rate, the shares of time, and every document without a caption."""
+        total_s = self.compute_s + self.wait_s
+        if self.n_captions and total_s:
+            rate = self.n_captions / total_s
+            logger.info(
+                "{} captions in {:.1f} s, {:.2f} a second; {}",
+                self.n_captions, total_s, rate, self.shares(),
+            )  # fmt: skip
+        if self.failures:
+            lines = [f"{task}[{doc_id}] {text}" for (task, doc_id), text in self.failures.items()]
+            more = len(lines) - SHOWN
+            logger.error(
+                "{} document(s) have no caption, their questions are unscored:\n  {}{}",
+                len(lines),
+                "\n  ".join(lines[:SHOWN]),
+                f"\n  and {more} more" if more > 0 else "",
+            )
 
 
 class Results:
-    """What one call of ``generate_until`` returns, and what it counts.
+    """Return value of one call of ``generate_until``, as it comes about.
 
     Args:
-        outcome: How the call goes.
-        save: Takes the place of a request and its caption, as soon as there is one.
-        store: Takes a caption that was just written, whole, and what asked for it; called in any
-            thread.
+        outcome: Counts of the call.
+        keep: Saves a caption with what asked for it and its text; called in any thread.
     """
 
     def __init__(
-        self,
-        outcome: Outcome,
-        save: Callable[[int, str], None] = lambda _position, _caption: None,
-        store: Callable[[PlannedCaption, Caption], None] = lambda _planned, _caption: None,
+        self, outcome: Outcome, keep: Callable[[PlannedCaption, Caption, str], None]
     ) -> None:
         self.outcome = outcome
-        self._save = save
-        self._store = store
+        self._keep = keep
         self._finished: dict[int, GenerationResult] = {}
         self._promises: deque[tuple[PlannedCaption, Future[Caption]]] = deque()
 
-    def keep(self, planned: PlannedCaption, answer: Answer) -> None:
+    def take(self, planned: PlannedCaption, answer: Answer) -> None:
         """Take a caption, or the promise of one."""
         if isinstance(answer, Future):
             self._promises.append((planned, answer))
-            answer.add_done_callback(partial(self._store_promised, planned))
+            # As it comes: a run may end before its turn to be waited for.
+            answer.add_done_callback(partial(self._keep_promised, planned))
             while self._promises and _has_come(self._promises[0][1]):
                 self._redeem(*self._promises.popleft())
-        else:
-            self._take(planned, answer)
+            return
+        caption = Caption(answer) if isinstance(answer, str) else answer
+        self.outcome.n_captions += 1
+        self.reuse(planned, caption)
 
     def reuse(self, planned: PlannedCaption, caption: Caption) -> None:
-        """Take a caption that an earlier run has written."""
-        self.outcome.n_reused += 1
+        """Take a caption, of an earlier run, say."""
+        self._keep(planned, caption, _text(planned, caption))
         self._set(planned, caption)
 
     def fail(self, planned: PlannedCaption, reason: str) -> None:
-        """Note that there is no caption."""
-        self.outcome.fail(
-            source_name(planned.source), planned.task, planned.doc_id, reason, planned.positions
-        )
+        """Record that there is no caption."""
+        document = planned.task, planned.doc_id
+        self.outcome.fail(source_name(planned.source), document, reason, planned.positions)
 
     def finish(self, n_requests: int) -> list[GenerationResult]:
-        """Wait for the captions that are under way: one per request, or a ``NoCaption``."""
+        """Wait for promised captions and return one per request, or a ``NoCaption``."""
         started_s = time.perf_counter()
         while self._promises:
             self._redeem(*self._promises.popleft())
@@ -86,43 +168,29 @@ class Results:
             self.outcome.n_captions += 1
             self._set(planned, caption)
 
-    def _take(self, planned: PlannedCaption, answer: str | Caption) -> None:
-        caption = Caption(answer) if isinstance(answer, str) else answer
-        self.outcome.n_captions += 1
-        self._store(planned, caption)
-        self._set(planned, caption)
-
-    def _store_promised(self, planned: PlannedCaption, done: Future[Caption]) -> None:
-        """Store a caption as it comes: a run may end before its turn to be waited for."""
+    def _keep_promised(self, planned: PlannedCaption, done: Future[Caption]) -> None:
         if not done.cancelled() and done.exception() is None:
-            self._store(planned, done.result())
+            caption = done.result()
+            self._keep(planned, caption, _text(planned, caption))
 
     def _set(self, planned: PlannedCaption, caption: Caption) -> None:
-        result = _result(caption, planned)
-        for position in planned.positions:
-            self._finished[position] = result
-            self._save(position, result.text)
-
-
-def _has_come(promise: Future[Caption]) -> bool:
-    """Whether there is a caption, or a reason for none; a mistake ends the run in its turn."""
-    if not promise.done() or promise.cancelled():
-        return False
-    return isinstance(promise.exception(), CaptionsError | None)
+        counts = caption.n_input_tokens, caption.n_output_tokens
+        tokens = [] if counts == (None, None) else [TokenCounts(*counts)]
+        result = GenerationResult(_text(planned, caption), *tokens)
+        self._finished.update(dict.fromkeys(planned.positions, result))
 
 
 def no_result(no_caption: NoCaption) -> GenerationResult:
-    """What lmms-eval is given where there is no caption.
-
-    No token in and none out: how a log without verdicts shows it.
-    """
+    """Return what lmms-eval is given for a missing caption: no token in, none out."""
     return GenerationResult(no_caption, TokenCounts(input_tokens=0, output_tokens=0))
 
 
-def _result(caption: Caption, planned: PlannedCaption) -> GenerationResult:
-    """A caption, with its tokens where the captioner counts them."""
-    text = planned.generation.cut(whole(caption.text))
-    if caption.n_input_tokens is None and caption.n_output_tokens is None:
-        return GenerationResult(text)
-    counts = TokenCounts(input_tokens=caption.n_input_tokens, output_tokens=caption.n_output_tokens)
-    return GenerationResult(text, counts)
+def _text(planned: PlannedCaption, caption: Caption) -> str:
+    return planned.generation.cut(whole(caption.text))
+
+
+def _has_come(promise: Future[Caption]) -> bool:
+    """Return if there is a caption, or a reason for none; a mistake ends the run in its turn."""
+    if not promise.done() or promise.cancelled():
+        return False
+    return isinstance(promise.exception(), CaptionsError | None)

@@ -1,4 +1,4 @@
-"""The engine of vLLM, in this process: prompts in from any thread, futures out."""
+"""Engine of vLLM in this process: prompts in from any thread, futures out."""
 
 from __future__ import annotations
 
@@ -52,13 +52,8 @@ class VllmEngine:
         self._thread.start()
 
     @property
-    def version(self) -> str:
-        """Of vLLM."""
-        return str(getattr(self._vllm, "__version__", ""))
-
-    @property
     def is_dead(self) -> bool:
-        """Whether vLLM's processes have ended, so that it answers nothing more."""
+        """True if vLLM's processes have ended, so that it answers nothing more."""
         return bool(getattr(self._engine, "errored", False))
 
     def submit(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Future[Any]:
@@ -71,7 +66,7 @@ class VllmEngine:
         return asyncio.run_coroutine_threadsafe(self._answer(prompt, sampling), self._loop)
 
     def close(self) -> None:
-        """End vLLM's processes and give back the memory."""
+        """End vLLM's processes and free the memory."""
         if self._thread.is_alive():
             self._engine.shutdown()
             self._loop.call_soon_threadsafe(self._end)
@@ -80,7 +75,7 @@ class VllmEngine:
                 self._loop.close()
 
     def _end(self) -> None:
-        """Let go of what is under way, in the loop's thread."""
+        """Cancel what is in flight, in the loop's thread."""
         for task in asyncio.all_tasks(self._loop):
             task.cancel()
         self._loop.call_soon(self._loop.stop)
@@ -101,7 +96,7 @@ class VllmEngine:
 
 
 def require_vllm() -> Any:  # noqa: ANN401
-    """The package vLLM.
+    """Return the package vLLM.
 
     Raises:
         SettingsError: If it is not installed; the text says how it is.

@@ -19,9 +19,8 @@ from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
-from lmms_eval_captions.model_wrappers import caption_store
-from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS
-from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
+from lmms_eval_captions.model_wrappers import captions
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, KeptCaptions
 from priorities import be_scheduled_as_usual
 
 draw_examples(anew="FULL_SIZE" in os.environ)
@@ -87,7 +86,7 @@ def _a_run_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
 def _captions_are_written(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Captioners of this process write all captions anew, but in tests of keeping them."""
     if request.node.get_closest_marker("keeps_captions") is None:
-        monkeypatch.setattr(caption_store, "open_kept", lambda *_, **__: KeptCaptions(None, ""))
+        monkeypatch.setattr(captions, "open_kept", lambda *_, **__: KeptCaptions(None, ""))
 
 
 @pytest.fixture(scope="session")

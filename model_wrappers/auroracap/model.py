@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lmms_eval_captions.model_wrappers.auroracap.conversation import texts_around_frames
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, TokenMerging
 from lmms_eval_captions.model_wrappers.hf.generation import GenerationTokens
 
@@ -16,14 +15,49 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import Message
+    from lmms_eval_captions.model_wrappers.caption_jobs import Content
 
 N_UNREAD_LAYERS: Final = 1
-"""Layers at the end of the tower whose output is not read: the last but one's is."""
+"""Layers at the end of the tower whose output is not read."""
+SYSTEM: Final = (
+    "A chat between a curious user and an artificial intelligence assistant. The assistant gives "
+    "helpful, detailed, and polite answers to the user's questions."
+)
+"""Vicuna's system sentence. AuroraCap was tuned without it; lmms-eval's wrapper sends it."""
+
+
+def texts_around_frames(
+    content: Content, n_frames: Sequence[int], *, system_prompt: bool = False
+) -> list[str]:
+    """Return the texts before, between and after the frames: one more than there are frames.
+
+    ``USER: <frame> <frame> ... <frame>``, and on a new line ``prompt ASSISTANT:``. A text between
+    pictures is on a line of its own.
+
+    Args:
+        content: The question.
+        n_frames: Frames of each clip or picture.
+        system_prompt: If it begins with :data:`SYSTEM`.
+
+    Source:
+        xtuner's template ``vicuna``, with which AuroraCap was tuned (SEP is a new line).
+    """
+    texts: list[str] = []
+    text = f"{SYSTEM} USER: " if system_prompt else "USER: "
+    was_shown = False
+    for place, part in enumerate(content):
+        text += "" if not place else " " if was_shown and isinstance(part, int) else "\n"
+        was_shown = isinstance(part, int)
+        if isinstance(part, str):
+            text += part
+            continue
+        texts += [text, *[" "] * (n_frames[part] - 1)]
+        text = ""
+    return [*texts, f"{text} ASSISTANT:"]
 
 
 class Tokenizer(GenerationTokens, Protocol):
-    """What is asked of a tokenizer of transformers."""
+    """Used methods of a tokenizer of transformers."""
 
     eos_token: str
     pad_token: str | None
@@ -73,13 +107,13 @@ class AuroraCap:
 
     @property
     def device(self) -> torch.device:
-        """Where the networks are."""
+        """Device of the networks."""
         return self.llm.device
 
     def see(
         self, pixels: torch.Tensor, *, kept_ratio: float, slowfast: bool = False
     ) -> list[torch.Tensor]:
-        """What the language model reads of each frame of a clip.
+        """Return the language model's input for each frame of a clip.
 
         Args:
             pixels: Shape (n_frames, 3, height, width), normalised, of one clip. Clips are seen one
@@ -102,21 +136,20 @@ class AuroraCap:
 
     def embed(
         self,
-        messages: Sequence[Message],
+        content: Content,
         clips: Sequence[Sequence[torch.Tensor]],
         *,
         system_prompt: bool = False,
     ) -> torch.Tensor:
-        """A whole input of the language model, shape (n_tokens, width).
+        """Return a complete input of the language model, shape (n_tokens, width).
 
         Args:
-            messages: The conversation.
-            clips: Of each clip and picture in it the frames, of :meth:`see`.
-            system_prompt: Whether to begin with Vicuna's system sentence.
+            content: The question.
+            clips: Frames of each clip and picture in it, of :meth:`see`.
+            system_prompt: If it begins with Vicuna's system sentence.
         """
-        pieces = self.pieces(messages, [len(frames) for frames in clips], system_prompt)
-        order = [part for turn in messages for part in turn.content if isinstance(part, int)]
-        frames = [frame for place in order for frame in clips[place]]
+        pieces = self.pieces(content, [len(frames) for frames in clips], system_prompt)
+        frames = [frame for part in content if isinstance(part, int) for frame in clips[part]]
         embedding = self.llm.get_input_embeddings()
         with torch.inference_mode():
             texts = [embedding(torch.tensor(ids, device=self.device)) for ids in pieces]
@@ -124,26 +157,19 @@ class AuroraCap:
             return torch.cat([*shown, texts[-1]])
 
     def pieces(
-        self, messages: Sequence[Message], n_frames: Sequence[int], system_prompt: bool = False
+        self, content: Content, n_frames: Sequence[int], system_prompt: bool = False
     ) -> list[list[int]]:
-        """Token ids before, between and after the frames, of which each clip has ``n_frames``."""
-        around = texts_around_frames(
-            messages, n_frames, end=self.tokenizer.eos_token, system_prompt=system_prompt
-        )
+        """Return token ids before, between and after the frames."""
+        texts = texts_around_frames(content, n_frames, system_prompt=system_prompt)
         # Parity: each piece is tokenized alone, as in training, though a tokenizer may put another
         # space in front of each.
-        encode = self.tokenizer.encode
         return [
-            [
-                token
-                for place, text in enumerate(texts)
-                for token in encode(text, add_special_tokens=not gap and not place)
-            ]
-            for gap, texts in enumerate(around)
+            self.tokenizer.encode(text, add_special_tokens=not place)
+            for place, text in enumerate(texts)
         ]
 
     def generate(self, inputs: Sequence[torch.Tensor], **settings: object) -> torch.Tensor:
-        """New token ids, shape (n_inputs, n_new); a text that ends early is padded on the right.
+        """Return new token ids, shape (n_inputs, n_new), padded on the right.
 
         Args:
             inputs: Of :meth:`embed`; shorter ones are padded on the left.
@@ -158,7 +184,7 @@ class AuroraCap:
             )
 
     def _vision_model(self) -> nn.Module:
-        """The part of the tower that holds its encoder; transformers 4 wraps it once more."""
+        """Return the part of the tower that holds its encoder; transformers 4 wraps it."""
         return getattr(self.tower, "vision_model", self.tower)
 
     def _encode(self, pixels: torch.Tensor, kept_ratio: float) -> list[torch.Tensor]:

@@ -8,15 +8,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.model_wrappers.caption_files.video_keys import VIDEO_KEYS
-from lmms_eval_captions.model_wrappers.general_caption import KIND, GeneralCaption
+from lmms_eval_captions.model_wrappers.caption_files.tables import VIDEO_KEYS
+from lmms_eval_captions.model_wrappers.no_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow
+    from lmms_eval_captions.model_wrappers.caption_files.tables import CaptionRow
 
 CAPTION_KEYS = ("caption", "model_generation", "prediction")
 """Columns that may hold a caption of no particular aspect; the first that is not null wins."""

@@ -1,14 +1,15 @@
-"""Which files ``path=`` names: one, those of a folder or a pattern, or several of these."""
+"""Caption files that ``path=`` names: one, those of a folder or pattern, or several of these."""
 
 from __future__ import annotations
 
 import re
-from itertools import islice
+from collections import defaultdict
+from itertools import islice, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.model_wrappers.caption_files.rows import ENDINGS
+from lmms_eval_captions.model_wrappers.caption_files.tables import ENDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,9 @@ _PATTERN: Final = re.compile(r"[*?\[]")
 _NOT_CAPTIONS: Final = re.compile(
     r".+_(results|judging|breakdown_.+)\.json|.+_(samples|verdicts)_.+", re.I
 )
-"""What lmms-eval and this package write into a folder of results."""
+"""Files that lmms-eval and this package write into a folder of results."""
+_RANK_FILE: Final = re.compile(r"rank-(\d{1,6})-of-(\d{1,6})\.jsonl(\.gz)?")
+_SHOWN: Final = 16
 
 
 def files_of(text: str) -> list[Path]:
@@ -88,3 +91,40 @@ def _files_at(path: Path) -> list[Path]:
             "the folder, found none; give a folder of sample logs by itself, without others"
         )
     return files
+
+
+def rank_file(rank: int, world_size: int) -> str:
+    """The name of the file of one process.
+
+    >>> rank_file(3, 16)
+    'rank-3-of-16.jsonl'
+    """
+    return f"rank-{rank}-of-{world_size}.jsonl"
+
+
+def absent_ranks(text: str) -> str:
+    """Which processes have no file among the others, in words; nothing where all are there.
+
+    A process that was given no caption has no file, so that this explains captions that are
+    missing, and is no error by itself.
+
+    Args:
+        text: ``path=`` as :func:`files_of` takes it.
+    """
+    try:
+        names = [path.name for path in files_of(text)]
+    except (CaptionError, OSError):
+        return ""
+    there: dict[int, set[int]] = defaultdict(set)
+    for name in names:
+        if parts := _RANK_FILE.fullmatch(name):
+            there[int(parts[2])].add(int(parts[1]))
+    return "; ".join(filter(None, starmap(_absent, sorted(there.items()))))
+
+
+def _absent(n_ranks: int, there: set[int]) -> str:
+    absent = [str(rank) for rank in range(n_ranks) if rank not in there]
+    if not absent:
+        return ""
+    named = ", ".join(absent[:_SHOWN]) + (" and more" if len(absent) > _SHOWN else "")
+    return f"of {n_ranks} processes that captioned, {len(absent)} have no file there: rank {named}"

@@ -20,38 +20,27 @@ if TYPE_CHECKING:
 def chat_messages(
     job: CaptionJob, parts_of: Callable[[Clip], list[Part]], system_prompt: str | None = None
 ) -> list[Part]:
-    """The messages of a job's conversation.
+    """Return the messages of a job.
 
     Args:
         job: What is shown, and what is asked.
-        parts_of: What a clip or picture is shown as.
+        parts_of: Returns the parts that show a clip or picture.
         system_prompt: Put before everything else.
     """
     messages: list[Part] = []
     if system_prompt:
         messages.append({"role": "system", "content": system_prompt})
-    for message in job.messages:
-        shows_nothing = all(isinstance(part, str) for part in message.content)
-        # Text-only servers, and the assistant's turns of others, want a plain string.
-        content: object = (
-            "\n".join(map(str, message.content))
-            if shows_nothing
-            else [
-                shown
-                for part in message.content
-                for shown in (
-                    [{"type": "text", "text": part}]
-                    if isinstance(part, str)
-                    else parts_of(job.clips[part])
-                )
-            ]
-        )
-        messages.append({"role": message.role, "content": content})
-    return messages
+    content: list[Part] = []
+    for part in job.content:
+        if isinstance(part, str):
+            content.append({"type": "text", "text": part})
+        else:
+            content += parts_of(job.clips[part])
+    return [*messages, {"role": "user", "content": content}]
 
 
 def video_part(job: CaptionJob) -> Part:
-    """The file of a job's video.
+    """Return the file of a job's video as it is, with its sound.
 
     Raises:
         DataError: If it shows no video file, or that cannot be read.
@@ -66,7 +55,7 @@ def video_part(job: CaptionJob) -> Part:
 
 
 def media_type(path: Path) -> str:
-    """What a clip is sent as: by its name alone ``.ts`` is a text, and ``.3gp`` sound.
+    """Return a clip's media type; by its name alone ``.ts`` is a text, and ``.3gp`` sound.
 
     >>> from pathlib import Path
     >>> media_type(Path("a.webm")), media_type(Path("a.bin"))

@@ -1,89 +1,139 @@
-"""How large a model sees a frame, and how its processor is told."""
+"""Size of frames in the processor's own argument."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from lmms_eval_captions.judges.errors import SettingsError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 FRAME_TOKENS: Final = 768
-"""Most tokens of a group of frames unless the user says otherwise.
+"""Most tokens of a group of frames by default.
 
 Source: qwen-vl-utils, ``VIDEO_MAX_TOKEN_NUM``; the default of transformers' own class."""
+CLIP_TOKENS: Final = 16_384
+"""Most tokens of a clip by default, on models that take a size."""
 SOFT_TOKENS: Final = (70, 140, 280, 560, 1120)
-"""What ``max_soft_tokens`` of a frame may be. Source: transformers 5.23, Gemma4VideoProcessor."""
+"""Values of ``max_soft_tokens`` of a frame. Source: transformers 5.23, Gemma4VideoProcessor."""
+_PARTS: Final = {
+    "text_kwargs": "tokenizer",
+    "images_kwargs": "image_processor",
+    "videos_kwargs": "video_processor",
+    "audio_kwargs": "feature_extractor",
+}
+"""Arguments that hold those of one part. Source: transformers 5.23, ``ProcessorMixin``."""
+_SIZES: Final = ("size", "min_pixels", "max_pixels", "max_soft_tokens")
+_OURS: Final = frozenset(
+    {"text", "images", "videos", "audio", "padding", "padding_side", "return_tensors"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FrameSize:
-    """How many pixels a frame has after the processor's resizing."""
+    """Most pixels of a frame after the processor's resizing."""
 
-    unit: Literal["frame", "clip", "soft tokens"]
-    """What the processor counts: pixels of a frame, of a whole clip, tokens of a frame."""
     pixels: int
-    """Most pixels of a frame."""
+    is_of_clip: bool = False
+    """True if the processor counts the pixels of a complete clip, not of a frame."""
     is_asked: bool = False
-    """Whether the user says so: then pictures that a task shows are held to it, too."""
+    """True if it is the user's: then pictures that a task shows are held to it, too."""
 
     def arguments(
         self, processor: object, n_frames: Sequence[int], *, has_pictures: bool
     ) -> dict[str, object]:
-        """What the processor is called with.
+        """Return arguments for a call of the processor.
 
         Args:
             processor: Of a multimodal model.
             n_frames: Frames of each video of the call, all alike.
-            has_pictures: Whether it shows pictures, or frames as such.
+            has_pictures: If pictures are shown, or frames as pictures.
         """
-        told: dict[str, object] = {}
+        arguments: dict[str, object] = {}
         videos: Any = getattr(processor, "video_processor", None)
         images: Any = getattr(processor, "image_processor", None)
-        if n_frames and self.unit == "soft tokens":
-            told["videos_kwargs"] = {"max_soft_tokens": _soft_tokens(videos, self.pixels)}
+        if n_frames and hasattr(videos, "max_soft_tokens"):
+            token = int(videos.patch_size * videos.pooling_kernel_size) ** 2
+            fitting = [n for n in SOFT_TOKENS if n * token <= self.pixels] or SOFT_TOKENS[:1]
+            arguments["videos_kwargs"] = {"max_soft_tokens": max(fitting)}
         elif n_frames:
-            n_counted = 1
-            if self.unit == "clip":
-                n_counted = _counted_frames(min(n_frames), frames_per_group(videos))
-            told["videos_kwargs"] = _size(videos, self.pixels * n_counted)
+            n = _counted_frames(min(n_frames), frames_per_group(videos)) if self.is_of_clip else 1
+            arguments["videos_kwargs"] = _size(videos, self.pixels * n)
         if has_pictures and counts_area(images) and (self.is_asked or videos is None):
-            told["images_kwargs"] = _size(images, self.pixels)
-        return told
+            arguments["images_kwargs"] = _size(images, self.pixels)
+        return arguments
 
 
-def frame_size(
-    processor: object, asked: int | None, n_frames: int, clip_tokens: int
-) -> FrameSize | None:
-    """How large frames are, as the user asks, else so that a clip is of ``clip_tokens``.
+def frame_size(processor: object, asked: int | None, n_frames: int) -> FrameSize | None:
+    """Return the size of frames: the user's, else one that keeps clips to ``CLIP_TOKENS``.
 
     Returns:
-        ``None`` where the processor takes no size, or its own is right.
+        ``None`` if the processor takes no size, or its own is smaller.
     """
     videos: Any = getattr(processor, "video_processor", None)
     part: Any = getattr(processor, "image_processor", None) if videos is None else videos
-    if hasattr(part, "max_soft_tokens") and hasattr(part, "pooling_kernel_size"):
-        return None if asked is None else FrameSize("soft tokens", asked, is_asked=True)
+    if hasattr(part, "max_soft_tokens"):
+        return None if asked is None else FrameSize(asked, is_asked=True)
     if not counts_area(part):
         return None
-    unit: Literal["clip", "frame"] = (
-        "clip" if videos is not None and _is_of_clip(videos) else "frame"
-    )
+    is_of_clip = videos is not None and _is_of_clip(videos)
     if asked is not None:
-        return FrameSize(unit, asked, is_asked=True)
+        return FrameSize(asked, is_of_clip, is_asked=True)
     n_groups = -(-n_frames // frames_per_group(videos))
-    n_tokens = max(min(clip_tokens // n_groups, FRAME_TOKENS), 1)
-    own = (_edge(part.size, "longest_edge") or 0) // (n_frames if unit == "clip" else 1)
     patch: Any = part.patch_size * part.merge_size
-    if unit == "frame" and own <= n_tokens * patch**2:
-        return None
-    return FrameSize(unit, min(n_tokens * patch**2, own))
+    most = max(min(CLIP_TOKENS // n_groups, FRAME_TOKENS), 1) * patch**2
+    own = (_edge(part.size, "longest_edge") or 0) // (n_frames if is_of_clip else 1)
+    return None if not is_of_clip and own <= most else FrameSize(min(most, own), is_of_clip)
+
+
+def check_arguments(processor: object, arguments: Mapping[str, object], asked: int | None) -> bool:
+    """Return if the user's ``processor_kwargs`` set a size.
+
+    Raises:
+        SettingsError: If the processor does not know an argument, which it would leave out, or two
+            arguments set a size.
+    """
+    flat = {
+        name
+        for key, value in arguments.items()
+        for name in (value if key in _PARTS and isinstance(value, Mapping) else (key,))
+    }
+    known = _known_arguments(processor)
+    if known and (unknown := sorted(flat - known)):
+        raise SettingsError(
+            f"processor_kwargs: {type(processor).__name__} does not know {unknown}; "
+            f"it takes {sorted(known)}"
+        )
+    if taken := sorted(flat & _OURS):
+        raise SettingsError(f"processor_kwargs: {taken} are filled in here")
+    has_size = not flat.isdisjoint(_SIZES)
+    if has_size and asked is not None:
+        raise SettingsError(
+            f"give frame_pixels={asked} or a size in processor_kwargs={dict(arguments)}, not both"
+        )
+    return has_size
+
+
+def counts_area(part: object) -> bool:
+    """Return if an image or video processor takes a size in pixels of area, as Qwen-VL's do."""
+    size: Any = getattr(part, "size", None)
+    if size is None or getattr(part, "merge_size", None) is None:
+        return False
+    return bool(_edge(size, "shortest_edge") and _edge(size, "longest_edge"))
+
+
+def frames_per_group(part: object) -> int:
+    """Return the number of frames that a model sees as one, 2 for Qwen-VL."""
+    return int(getattr(part, "temporal_patch_size", None) or 1)
 
 
 def _is_of_clip(videos: Any) -> bool:  # noqa: ANN401 (processors have no common type)
-    """Whether a video processor shares the area among frames: more of them are smaller ones."""
+    """Return if a video processor shares the area among frames: more of them are smaller ones."""
     grids = [
         videos(
             videos=[torch.zeros(n_frames, 3, 448, 448, dtype=torch.uint8)],
@@ -96,35 +146,16 @@ def _is_of_clip(videos: Any) -> bool:  # noqa: ANN401 (processors have no common
     return not torch.equal(*grids)
 
 
-def counts_area(part: object) -> bool:
-    """Whether an image or video processor takes a size in pixels of area, as Qwen-VL's do."""
-    size: Any = getattr(part, "size", None)
-    if size is None or getattr(part, "merge_size", None) is None:
-        return False
-    return bool(_edge(size, "shortest_edge") and _edge(size, "longest_edge"))
-
-
-def frames_per_group(part: object) -> int:
-    """Frames that a model sees as one, 2 for Qwen-VL."""
-    return int(getattr(part, "temporal_patch_size", None) or 1)
-
-
 def _counted_frames(n_frames: int, group: int) -> int:
-    """Frames by which a clip's budget may be multiplied, so that no frame gets more than its own.
+    """Return the frames by which a clip's pixels are multiplied, so that no frame gets more.
 
-    Processors round the number of frames to whole groups, to the even one in the middle, where
-    they compare, and do not where they shrink.
+    Processors round the number of frames to complete groups when they compare, not when they
+    shrink.
 
     >>> [_counted_frames(n, 2) for n in (1, 2, 3, 5, 6)]
     [2, 2, 3, 4, 6]
     """
     return max(group, min(n_frames, round(n_frames / group) * group))
-
-
-def _soft_tokens(part: Any, pixels: int) -> int:  # noqa: ANN401 (processors have no common type)
-    """Most tokens of a frame that stand for so many pixels, at least the fewest there are."""
-    pixels_of_token = int(part.patch_size * part.pooling_kernel_size) ** 2
-    return max((n for n in SOFT_TOKENS if n * pixels_of_token <= pixels), default=SOFT_TOKENS[0])
 
 
 def _size(part: object, pixels: int) -> Mapping[str, object]:
@@ -136,3 +167,15 @@ def _size(part: object, pixels: int) -> Mapping[str, object]:
 def _edge(size: Any, name: str) -> int | None:  # noqa: ANN401 (a mapping, or transformers' SizeDict)
     value = size.get(name) if hasattr(size, "get") else getattr(size, name, None)
     return None if value is None else int(value)
+
+
+def _known_arguments(processor: object) -> set[str]:
+    """Return the names of arguments that a processor and its parts take."""
+    kwargs: Any = getattr(processor, "valid_processor_kwargs", None)
+    annotations = dict(getattr(kwargs, "__annotations__", {}))
+    known = {name for name in annotations if name not in _PARTS}
+    for name, part in _PARTS.items():
+        kinds = (annotations.get(name), getattr(getattr(processor, part, None), "valid_kwargs", 0))
+        for kind in kinds:
+            known |= set(getattr(kind, "__annotations__", {}))
+    return known

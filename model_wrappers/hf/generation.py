@@ -1,4 +1,4 @@
-"""A task's generation settings as transformers takes them, and what was written with them."""
+"""Generation settings as transformers takes them, and the tokens that were written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GenerationTokens(Protocol):
-    """What is used of a ``transformers.PreTrainedTokenizerBase``."""
+    """Used attributes of a ``transformers.PreTrainedTokenizerBase``."""
 
     @property
     def pad_token_id(self) -> int | None:
@@ -28,7 +28,7 @@ class GenerationTokens(Protocol):
 def generation_config(
     own: GenerationConfig, tokenizer: GenerationTokens, generation: Generation
 ) -> GenerationConfig:
-    """The checkpoint's own settings under those of the task."""
+    """Return the checkpoint's own settings, overridden by those of the task."""
     settings = copy.deepcopy(own)
     settings.max_length = None
     settings.num_return_sequences = 1
@@ -52,7 +52,7 @@ def generation_config(
 def new_tokens(
     written: torch.Tensor, prompt: torch.Tensor, *, is_encoder_decoder: bool
 ) -> torch.Tensor:
-    """What was written, without the prompt.
+    """Return the written tokens, without the prompt.
 
     Args:
         written: What ``generate`` gave, shape (n_captions, n_tokens): the prompt and what follows
@@ -69,7 +69,7 @@ def new_tokens(
 
 
 def n_written(new: torch.Tensor, settings: GenerationConfig) -> list[int]:
-    """Tokens written for each caption, its end included, padding not."""
+    """Return the number of tokens of each caption, with its end, without padding."""
     ends = settings.eos_token_id
     is_end = torch.isin(new, torch.as_tensor(ends, device=new.device).reshape(-1))
     first = torch.where(is_end.any(dim=1), is_end.int().argmax(dim=1) + 1, new.shape[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,34 +25,30 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 
-_ONE_KIND: Final = ("Glm4vProcessor", "Glm46VProcessor", "Molmo2Processor", "SmolVLMProcessor")
-"""They, or their models, take pictures or videos, and not both in one conversation."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """Jobs of a batch that go through the model together."""
 
     jobs: Sequence[int]
-    """Positions in the batch."""
+    """Indices in the batch."""
     inputs: BatchFeature
 
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """How a processor is called, the same for all jobs of a captioner."""
+    """Arguments of a processor's call, the same for all jobs of a captioner."""
 
     system_prompt: str | None = None
     form: PromptFormat | None = None
-    """How the model is asked; ``None``: by its processor's chat template."""
+    """Form of prompts; ``None``: the processor's chat template."""
     frame_size: FrameSize | None = None
     """``None``: the processor's own."""
     arguments: Mapping[str, object] = field(default_factory=dict)
-    """Of the processor's call, as the user gives them (``processor_kwargs``)."""
+    """The user's arguments of the processor's call (``processor_kwargs``)."""
 
 
 def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> list[Part]:
-    """The inputs of a batch, a part for each number of frames.
+    """Return the inputs of a batch, a part for each number of frames.
 
     Some processors stack clips, others fill up the shorter ones and tell the model of frames that
     are not there (SmolVLM), and some have one number of pixels for all clips of a call.
@@ -71,7 +67,7 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
 def _parts_of(
     processor: Processor, jobs: Sequence[CaptionJob], indices: Sequence[int], showing: Showing
 ) -> list[Part]:
-    """The inputs of jobs whose clips have equally many frames, each alone where need be.
+    """Return the inputs of jobs whose clips have equally many frames, one by one if need be.
 
     Some processors stack pictures, of which each is cut into as many tiles as its shape asks for.
     """
@@ -89,7 +85,7 @@ def _parts_of(
 
 
 def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> BatchFeature:
-    """Inputs of jobs whose clips have equally many frames.
+    """Return the inputs of jobs whose clips have equally many frames.
 
     Raises:
         ValueError: If the processor refuses them, or RuntimeError.
@@ -112,31 +108,23 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
 
 
 def text_of(processor: Processor, job: CaptionJob, showing: Showing) -> str:
-    """A job's conversation as one text, as the processor takes it."""
+    """Return a job's question as one text, as the processor takes it."""
     return prompt_text(
         processor,
         job,
         showing.system_prompt,
-        sees_videos=_sees_videos(processor, [job]),
+        sees_videos=getattr(processor, "video_processor", None) is not None,
         form=showing.form,
     )
-
-
-def _sees_videos(processor: Processor, jobs: Sequence[CaptionJob]) -> bool:
-    """Whether clips are shown as videos, and not as pictures; the jobs show the same kinds."""
-    if getattr(processor, "video_processor", None) is None:
-        return False
-    kinds = {clip.is_image for clip in jobs[0].clips}
-    return len(kinds) < 2 or type(processor).__name__ not in _ONE_KIND
 
 
 def _visuals(
     processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
 ) -> dict[str, object]:
-    """The frames, and what the processor is told of them."""
+    """Return the frames, and the arguments that describe them."""
     video_processor: Any = getattr(processor, "video_processor", None)
     clips = [clip for job in jobs for clip in job.clips]
-    videos = [c for c in clips if not c.is_image] if _sees_videos(processor, jobs) else []
+    videos = [c for c in clips if video_processor is not None and not c.is_image]
     frames = [
         [
             Image.fromarray(frame)
@@ -164,7 +152,7 @@ def _visuals(
 
 
 def at_least(clip: Clip, video_processor: object) -> Clip:
-    """A clip whose last frame is shown again until there are enough.
+    """Return a clip whose last frame is repeated until there are enough.
 
     Qwen-VL and GLM-4V see frames in pairs and fill up odd numbers in this way, but Qwen3-VL and
     GLM-4V refuse a single frame all the same.
@@ -185,7 +173,7 @@ def _are_mappings(*values: object) -> bool:
 
 
 def metadata_of(clip: Clip) -> dict[str, object]:
-    """When the frames are shown, for the models that are told.
+    """Return when the frames are shown, for the models that are told.
 
     Models work out times as position / rate; positions that give the file's own times are right
     for a variable rate too.

@@ -23,7 +23,10 @@ _REMOTE: Final = (
     "AutoModelForCausalLM",
     "AutoModel",
 )
-"""Auto classes under which a checkpoint's own code may name its model, the most telling first."""
+"""Auto classes under which a checkpoint's own code may name its model, the most specific first."""
+_NAMES: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+_STRETCHED: Final = ("yarn", "linear", "dynamic")
+"""Kinds of rotary positions whose factor is not yet in ``max_position_embeddings``."""
 _SEES_NOTHING: Final = (
     "has no processor for pictures or videos with a tokenizer: take a vision-language checkpoint "
     "in the form of transformers, or write a Captioner for it (model_wrappers/README.md)"
@@ -32,11 +35,11 @@ _THINKERS: Final[Mapping[str, str]] = {
     "qwen2_5_omni": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
-"""Of models that speak, the part that writes: it loads alone, out of the whole checkpoint."""
+"""Writing parts of models that also speak: they load alone, out of the complete checkpoint."""
 
 
 def load_config(name: str, **where: Any) -> PretrainedConfig:  # noqa: ANN401 (transformers' own)
-    """The config of a checkpoint.
+    """Load the config of a checkpoint.
 
     Args:
         name: On the hub, or a folder.
@@ -52,7 +55,7 @@ def load_config(name: str, **where: Any) -> PretrainedConfig:  # noqa: ANN401 (t
 
 
 def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code has no common type)
-    """What makes a checkpoint's inputs, padding so that batches do not change captions.
+    """Load the processor of a checkpoint.
 
     Raises:
         SettingsError: If there is none, or it takes neither pictures nor videos.
@@ -71,7 +74,7 @@ def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code
 
 
 def prepare_tokenizer(processor: object, *, is_encoder_decoder: bool = False) -> None:
-    """Pad on the left, where generation does not go on; what an encoder reads, on the right."""
+    """Pad on the left, except the input of an encoder, so that batches do not affect captions."""
     tokenizer = processor.tokenizer  # type: ignore[attr-defined] # every multimodal processor's
     tokenizer.padding_side = "right" if is_encoder_decoder else "left"
     if tokenizer.pad_token is None:
@@ -79,12 +82,12 @@ def prepare_tokenizer(processor: object, *, is_encoder_decoder: bool = False) ->
 
 
 def reads_by_encoder(config: PretrainedConfig) -> bool:
-    """Whether an encoder reads the prompt, and what is written stands apart from it (T5)."""
+    """Return if an encoder reads the prompt, and captions are separate from it (T5)."""
     return bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
 
 
 def model_class(config: PretrainedConfig, *, trust_remote_code: bool = False) -> Any:  # noqa: ANN401 (auto classes have no common type)
-    """The class that loads a checkpoint.
+    """Return the class that loads a checkpoint.
 
     Of a model that also speaks, the part that writes; the checkpoint's own code where it is trusted
     and the config is its own, too; transformers' auto class for pictures and text; else the class
@@ -125,7 +128,7 @@ def load_model(
     device_map: object = "cpu",
     **where: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """The model of a checkpoint, ready to generate.
+    """Load the model of a checkpoint, ready to generate.
 
     Args:
         name: On the hub, or a folder.
@@ -175,7 +178,7 @@ def load_model(
 
 
 def _remote_class(config: PretrainedConfig, name: str) -> Any:  # noqa: ANN401
-    """The auto class for what a checkpoint's code names; transformers 5 has dropped one of them."""
+    """Return the auto class that a checkpoint's code names; transformers 5 has dropped one."""
     import transformers
 
     if name == "AutoModelForVision2Seq":
@@ -214,7 +217,7 @@ def _put_on(model: Any, name: str, adapter: str, where: Mapping[str, object]) ->
 
 
 def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """What transformers loads; its errors in words.
+    """Load by transformers, with its errors as one sentence.
 
     Raises:
         SettingsError: If it cannot be loaded.
@@ -230,7 +233,7 @@ def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -
 
 
 def _said(error: BaseException) -> str:
-    """An error in one paragraph, with what helps where that is known."""
+    """Return an error in one paragraph, with a remedy if it is known."""
     text = f"{type(error).__name__}: {error}"
     if "trust_remote_code" in text:
         return f"it brings code of its own; add trust_remote_code=true if you trust it ({text})"
@@ -244,7 +247,7 @@ def _said(error: BaseException) -> str:
 
 
 def _tokenizer_trouble() -> str | None:
-    """What keeps a ``tokenizer.model`` from being read, if anything does."""
+    """Return why no ``tokenizer.model`` can be read, if that is so."""
     from google.protobuf.runtime_version import VersionError
 
     try:
@@ -258,10 +261,43 @@ def _tokenizer_trouble() -> str | None:
 
 
 def own_generation(name: str, config: PretrainedConfig, *, revision: str) -> Any:  # noqa: ANN401
-    """The checkpoint's own generation settings, without its weights."""
+    """Return the checkpoint's own generation settings, without its weights."""
     from transformers import GenerationConfig
 
     try:
         return GenerationConfig.from_pretrained(name, revision=revision)
     except OSError:
         return GenerationConfig.from_model_config(config)
+
+
+def positions(config: PretrainedConfig) -> int | None:
+    """Return the positions of a checkpoint's language model; ``None`` for no (known) limit.
+
+    Args:
+        config: Of a language model, or of one that sees.
+    """
+    text = _text_config(config)
+    if getattr(text, "relative_attention_num_buckets", None):
+        return None  # T5's positions are relative, whatever ``n_positions`` says
+    numbers = (getattr(text, name, None) for name in _NAMES)
+    own = next((number for number in numbers if isinstance(number, int) and number > 0), None)
+    return None if own is None else max(own, _stretched(text))
+
+
+def _stretched(text: Any) -> int:  # noqa: ANN401 (configs have no common fields)
+    rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
+    if not isinstance(rope, dict):
+        return 0
+    before, factor = rope.get("original_max_position_embeddings"), rope.get("factor")
+    if rope.get("rope_type", rope.get("type")) not in _STRETCHED or not before or not factor:
+        return 0
+    return int(before * factor)
+
+
+def _text_config(config: Any) -> Any:  # noqa: ANN401
+    # Qwen-Omni: what listens and sees is a part of the whole.
+    thinker = getattr(config, "thinker_config", None) or config
+    nested = getattr(thinker, "text_config", None)
+    if nested is not None:
+        return nested
+    return thinker.get_text_config(decoder=True) if thinker.is_encoder_decoder else thinker

@@ -1,55 +1,104 @@
-"""What is asked of a transformers model, in the form that it was trained to read."""
+"""Prompts in the form that a transformers model was trained to read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.hf.prompt_forms import PROMPT_FORMS
-from lmms_eval_captions.model_wrappers.hf.turns import Processor, Turn, joined, rendered
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
-__all__ = ["PROMPT_FORMS", "Processor", "PromptFormat", "find_format", "prompt_text"]
+Turn = dict[str, Any]
+"""A message as chat templates take it: ``role``, and ``content`` in typed parts."""
+
+
+class Processor(Protocol):
+    """Used methods of a ``transformers.ProcessorMixin``."""
+
+    tokenizer: Any
+
+    def apply_chat_template(self, conversation: object, **kwargs: object) -> str:
+        """Return the prompt as the model was trained to read it."""
+
+    def __call__(self, **kwargs: object) -> BatchFeature:
+        """Return tokens and pixels."""
 
 
 class PromptFormat(Protocol):
-    """How a conversation becomes one text."""
+    """A way to make one text of a question."""
 
     def text(self, processor: Processor, turns: Sequence[Turn]) -> str:
-        """The conversation, with the marks at which pictures and videos are shown."""
+        """Return the question, with the marks at which pictures and videos are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptForm:
+    """The prompt of a model that has no chat template, as its makers document it."""
+
+    user: str
+    """The question; ``{}`` stands for marks and text."""
+    answer: str
+    """Beginning of the answer."""
+    source: str
+    """Documentation of the form."""
+    models: tuple[str, ...] = ()
+    """Types of models (``config.model_type``) that use the form if they have no template."""
+    system: str | None = None
+    """Form of the system prompt; ``None`` if models know none."""
+    default_system: str = ""
+    """System prompt if the user gives none."""
+    image: str = "{}"
+    """Mark of a picture; ``{}`` stands for the processor's own token."""
+    video: str = "{}"
+    """Mark of a video, in the same way."""
+
+    def text(self, processor: Processor, turns: Sequence[Turn]) -> str:
+        """Return the question as one text.
+
+        Raises:
+            DataError: If there is a system prompt, and the model knows none.
+        """
+        marks = {"image": self.image, "video": self.video}
+        *system, question = (_joined(turn["content"], processor, marks) for turn in turns)
+        before = system[0] if system else self.default_system
+        if before and self.system is None:
+            raise DataError(
+                "the model's prompt form has no place for a turn of the system; leave "
+                "system_prompt out"
+            )
+        start = (self.system or "").replace("{}", before) if before else ""
+        return start + self.user.replace("{}", question) + self.answer
 
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """A template of the checkpoint or of the user's, where the processor has none of its own."""
+    """A template of the checkpoint or of the user's, if the processor has none of its own."""
 
     template: str
     """Jinja, as transformers takes it."""
     takes_text: bool = False
-    """Its messages are text with the processor's marks, not parts."""
+    """True if its messages are text with the processor's marks, not parts."""
 
     def text(self, processor: Processor, turns: Sequence[Turn]) -> str:
-        """The conversation as one text."""
+        """Return the question as one text."""
         if not self.takes_text:
-            return rendered(processor, turns, self.template)
-        plain = [
-            {"role": turn["role"], "content": joined(turn["content"], processor, {})}
-            for turn in turns
-        ]
-        return rendered(processor.tokenizer, plain, self.template)
+            return _rendered(processor, turns, self.template)
+        plain = [{**turn, "content": _joined(turn["content"], processor, {})} for turn in turns]
+        return _rendered(processor.tokenizer, plain, self.template)
 
 
 def find_format(
     processor: Processor, model_type: str, name: str | None = None
 ) -> PromptFormat | None:
-    """How a checkpoint is asked; ``None`` is by its processor's own chat template.
+    """Return a checkpoint's prompt format; ``None`` is its processor's own chat template.
 
     Args:
         processor: The checkpoint's.
@@ -61,7 +110,11 @@ def find_format(
         SettingsError: If there is no such form, or none is known for the model.
     """
     if name is not None and str(name).endswith(".jinja"):
-        return _template_of_file(processor, Path(name))
+        path = Path(name)
+        if not path.is_file():
+            raise SettingsError(f"prompt_format: there is no file {path}")
+        template = path.read_text(encoding="utf-8")
+        return ChatTemplate(template, _takes_text(processor, template))
     if name is not None:
         if name not in PROMPT_FORMS:
             raise SettingsError(
@@ -70,11 +123,12 @@ def find_format(
             )
         return PROMPT_FORMS[name]
     own = getattr(processor, "chat_template", None)
-    # Some processors drop the template that their tokenizer keeps.
-    template = own or getattr(processor.tokenizer, "chat_template", None)
-    if template is not None:
+    # Some processors drop the template that their tokenizer keeps; some have several.
+    found = own or getattr(processor.tokenizer, "chat_template", None)
+    if found is not None:
+        template = found if isinstance(found, str) else found["default"]
         takes_text = _takes_text(processor, template)
-        return None if own and not takes_text else ChatTemplate(_text(template), takes_text)
+        return None if own and not takes_text else ChatTemplate(template, takes_text)
     for form in PROMPT_FORMS.values():
         if model_type in form.models:
             return form
@@ -93,44 +147,59 @@ def prompt_text(
     sees_videos: bool,
     form: PromptFormat | None = None,
 ) -> str:
-    """A job's conversation as one text, with the marks at which its frames are shown.
+    """Return a job's question as one text, with the marks at which its frames are shown.
 
     Args:
         processor: The checkpoint's.
         job: What is shown and asked.
-        system_prompt: Put first, where there is one.
-        sees_videos: Whether a clip is shown as a video, and not as pictures.
-        form: What ``find_format`` gave; ``None`` is the processor's own chat template.
+        system_prompt: Put first, if there is one.
+        sees_videos: If a clip is shown as a video, and not as pictures.
+        form: Return value of ``find_format``; ``None`` is the processor's own chat template.
     """
-    turns = [
-        {
-            "role": message.role,
-            "content": [
-                entry
-                for part in message.content
-                for entry in (
-                    [{"type": "text", "text": part}]
-                    if isinstance(part, str)
-                    else _shown(job.clips[part], sees_videos=sees_videos)
-                )
-            ],
-        }
-        for message in job.messages
-    ]
+    content: list[dict[str, str]] = []
+    for part in job.content:
+        if isinstance(part, str):
+            content.append({"type": "text", "text": part})
+        else:
+            content += _marks(job.clips[part], sees_videos=sees_videos)
+    turns: list[Turn] = [{"role": "user", "content": content}]
     if system_prompt:
         system = [{"type": "text", "text": system_prompt}]
         turns.insert(0, {"role": "system", "content": system})
-    return rendered(processor, turns) if form is None else form.text(processor, turns)
+    return _rendered(processor, turns) if form is None else form.text(processor, turns)
 
 
-def _shown(clip: Clip, *, sees_videos: bool) -> list[dict[str, str]]:
+def _marks(clip: Clip, *, sees_videos: bool) -> list[dict[str, str]]:
     if sees_videos and not clip.is_image:
         return [{"type": "video"}]
     return [{"type": "image"}] * len(clip.frames)
 
 
-def _takes_text(processor: Processor, template: str | dict[str, str]) -> bool:
-    """Whether a template wants a message's content as text: it fails on parts, or prints them.
+def _rendered(processor: Any, turns: Sequence[Turn], template: str | None = None) -> str:  # noqa: ANN401
+    """Return the question by a processor's or tokenizer's chat template, or by the given one."""
+    chosen = {} if template is None else {"chat_template": template}
+    text: str = processor.apply_chat_template(
+        list(turns), tokenize=False, add_generation_prompt=True, **chosen
+    )
+    return text
+
+
+def _joined(
+    content: Sequence[Mapping[str, str]], processor: Processor, marks: Mapping[str, str]
+) -> str:
+    """Join parts to one text, pictures and videos as the processor's tokens within ``marks``."""
+    texts = []
+    for part in content:
+        kind = part["type"]
+        token = getattr(processor, f"{kind}_token", None)
+        shown = str(getattr(token, "content", token) or f"<{kind}>")
+        is_text = kind == "text"
+        texts.append(part["text"] if is_text else marks.get(kind, "{}").replace("{}", shown))
+    return "".join(texts)
+
+
+def _takes_text(processor: Processor, template: str) -> bool:
+    """Return if a template wants a message's content as text: it fails on parts, or prints them.
 
     Raises:
         SettingsError: If it is no template at all.
@@ -139,24 +208,97 @@ def _takes_text(processor: Processor, template: str | dict[str, str]) -> bool:
 
     probe = [{"role": "user", "content": [{"type": "text", "text": "probe"}]}]
     try:
-        text = rendered(processor.tokenizer, probe, _text(template))
+        text = _rendered(processor.tokenizer, probe, template)
     except TemplateSyntaxError as error:
         raise SettingsError(
             f"the chat template is not readable as Jinja: line {error.lineno}: "
-            f"{error.message}; mend it, or name another by prompt_format="
+            f"{error.message}; correct it, or name another by prompt_format="
         ) from error
     except (TemplateError, TypeError):
         return True
     return "'type'" in text
 
 
-def _text(template: str | dict[str, str]) -> str:
-    """A checkpoint's template, or its default one where it has several."""
-    return template if isinstance(template, str) else template["default"]
-
-
-def _template_of_file(processor: Processor, path: Path) -> ChatTemplate:
-    if not path.is_file():
-        raise SettingsError(f"prompt_format: there is no file {path}")
-    template = path.read_text(encoding="utf-8")
-    return ChatTemplate(template, _takes_text(processor, template))
+PROMPT_FORMS: Final[Mapping[str, PromptForm]] = {
+    "vicuna": PromptForm(
+        system="{} ",
+        user="USER: {} ",
+        answer="ASSISTANT:",
+        image="{}\n",
+        video="{}\n",
+        models=("llava", "video_llava"),
+        source="transformers' pages on LLaVA and Video-LLaVA",
+    ),
+    "mistral": PromptForm(
+        user="[INST] {} [/INST]",
+        answer="",
+        image="{}\n",
+        video="{}\n",
+        source="transformers' page on LLaVA-NeXT, the checkpoints on Mistral",
+    ),
+    "chatml": PromptForm(
+        system="<|im_start|>system\n{}<|im_end|>\n",
+        user="<|im_start|>user\n{}<|im_end|>\n",
+        answer="<|im_start|>assistant\n",
+        image="{}\n",
+        video="{}\n",
+        source="transformers' pages on LLaVA-OneVision and Ovis2",
+    ),
+    "vipllava": PromptForm(
+        system="{}",
+        default_system=(
+            "A chat between a curious human and an artificial intelligence assistant. "
+            "The assistant gives helpful, detailed, and polite answers to the human's questions."
+        ),
+        user="###Human: {}",
+        answer="###Assistant:",
+        image="{}\n",
+        models=("vipllava",),
+        source="transformers' page on VipLlava",
+    ),
+    "idefics": PromptForm(
+        user="User:{}<end_of_utterance>\n",
+        answer="Assistant:",
+        models=("idefics2", "idefics3"),
+        source="transformers' page on Idefics2",
+    ),
+    "phi4": PromptForm(
+        system="<|system|>{}<|end|>",
+        user="<|user|>{}<|end|>",
+        answer="<|assistant|>",
+        models=("phi4_multimodal",),
+        source="the model card of microsoft/Phi-4-multimodal-instruct",
+    ),
+    "paligemma": PromptForm(
+        # Its processor adds the start token and the line break.
+        user="{}",
+        answer="",
+        models=("paligemma",),
+        source="transformers' page on PaliGemma; the checkpoints named -mix take instructions",
+    ),
+    "chameleon": PromptForm(
+        # Its processor adds the start token, and the end of the turn.
+        user="{}",
+        answer="",
+        models=("chameleon",),
+        source="transformers' page on Chameleon",
+    ),
+    "question": PromptForm(
+        # The processor puts the marks before the text.
+        user="Question: {}",
+        answer=" Answer:",
+        image="",
+        video="",
+        models=("blip-2",),
+        source="transformers' page on BLIP-2",
+    ),
+    "plain": PromptForm(
+        user="{}",
+        answer="",
+        image="",
+        video="",
+        models=("instructblip", "instructblipvideo"),
+        source="transformers' pages on InstructBLIP and InstructBlipVideo",
+    ),
+}
+"""Prompt forms by the name that ``prompt_format`` takes."""

@@ -1,4 +1,4 @@
-"""Processors that put the marks of pictures before the text themselves, called like all others."""
+"""Processors that put the marks of pictures before the text themselves."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MARKS_FIRST: Final[Mapping[str, int]] = {
     "InstructBlipProcessor": 1,
     "InstructBlipVideoProcessor": 4,
 }
-"""Frames that a prompt of each such processor shows, no more and no fewer."""
+"""Frames of a prompt, by processor."""
 
 
 class MarksFirst:
-    """A processor of ``MARKS_FIRST``, behind the arguments that others take.
+    """A processor of ``MARKS_FIRST`` with the arguments of others.
 
     Its Q-Former reads the prompt, too, by a tokenizer of its own. That one counts positions from
     the left, so that it pads on the right, whatever the language model's does.
@@ -37,8 +37,6 @@ class MarksFirst:
         """Frames of each clip; shorter clips repeat theirs."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401
-        if name == "_processor" or name.startswith("__"):  # a copy in the making has none
-            raise AttributeError(name)
         if name.startswith("_"):  # a copy asks before there is anything in it
             raise AttributeError(name)
         return getattr(self._processor, name)
@@ -51,7 +49,7 @@ class MarksFirst:
         videos: Sequence[torch.Tensor] | None = None,
         **kwargs: object,
     ) -> BatchFeature:
-        """Tokens and pixels of one clip or picture for each text.
+        """Return tokens and pixels of one clip or picture for each text.
 
         Raises:
             DataError: If a text comes with more or fewer pictures than it can show.
@@ -97,7 +95,7 @@ def check_frames(
 
 
 def _repeated(clip: torch.Tensor | Sequence[np.ndarray], n_frames: int) -> torch.Tensor:
-    """So many frames, evenly spaced: those of a shorter clip several times."""
+    """Return a number of frames, evenly spaced: those of a shorter clip several times."""
     frames = (
         clip
         if isinstance(clip, torch.Tensor)

@@ -1,4 +1,4 @@
-"""What vLLM's engine is handed: the prompts and frames that ``caption_hf`` hands a model."""
+"""Inputs of vLLM's engine: the prompts and frames that ``caption_hf`` hands a model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from lmms_eval_captions.model_wrappers.hf.inputs import at_least, metadata_of
 from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from transformers import GenerationConfig
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
@@ -27,7 +25,7 @@ _SCALING: Final = ("do_rescale", "rescale_factor", "do_normalize", "image_mean",
 
 
 def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prompt:
-    """A job's conversation and what it shows; vLLM calls the checkpoint's processor itself."""
+    """Return a job's question and frames; vLLM calls the checkpoint's processor itself."""
     videos_of: Any = getattr(processor, "video_processor", None)
     text = prompt_text(
         processor,
@@ -40,7 +38,7 @@ def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prom
     if start:
         # vLLM's tokenizer writes the start token.
         text = text.removeprefix(start)
-    clips = [job.clips[place] for place in _places(job)]
+    clips = [job.clips[part] for part in job.content if isinstance(part, int)]
     videos = [c for c in clips if videos_of is not None and not c.is_image]
     pictures = [Image.fromarray(f) for c in clips if c not in videos for f in c.frames]
     shown: dict[str, object] = {}
@@ -62,7 +60,7 @@ def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prom
 
 
 def scales_alike(processor: Processor, arguments: Mapping[str, object]) -> bool:
-    """Whether videos are scaled as pictures are, and both as the checkpoint says.
+    """Return if videos are scaled as pictures are, and both as the checkpoint says.
 
     Elsewhere captions are wrong with vLLM's ``mm_device_do_normalize``, which it turns on by
     itself: the model then scales all pixels as the checkpoint's image processor does. Source:
@@ -86,7 +84,7 @@ def scales_alike(processor: Processor, arguments: Mapping[str, object]) -> bool:
 
 
 def sampling_arguments(settings: GenerationConfig) -> dict[str, Any]:
-    """A task's generation settings as ``vllm.SamplingParams`` takes them.
+    """Return generation settings as ``vllm.SamplingParams`` takes them.
 
     Args:
         settings: As ``generation_config`` gives them: the checkpoint's own under the task's.
@@ -109,11 +107,6 @@ def sampling_arguments(settings: GenerationConfig) -> dict[str, Any]:
     return arguments
 
 
-def _places(job: CaptionJob) -> Sequence[int]:
-    """Places of the clips in the order in which the conversation shows them."""
-    return [part for message in job.messages for part in message.content if isinstance(part, int)]
-
-
 def _plain(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
@@ -123,5 +116,5 @@ def _video(clip: Clip) -> tuple[object, dict[str, object]]:
 
 
 def _flat(told: dict[str, Any]) -> dict[str, object]:
-    """Arguments of the video or image processor by themselves: vLLM takes no nested ones."""
+    """Return arguments without nesting, which vLLM does not take."""
     return {name: value for part in told.values() for name, value in part.items()}

@@ -43,10 +43,10 @@ def test_the_contract_is_kept(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "imported", "rule"),
     [
-        pytest.param("metrics.capquiz", "model_wrappers.outcome", "Arrows", id="arrow"),
+        pytest.param("metrics.capquiz", "model_wrappers.results", "Arrows", id="arrow"),
         pytest.param("metrics.capquiz", "judges.errors", "metrics see the labels", id="metrics"),
         pytest.param(
-            "model_wrappers.outcome", "judges.settings", "model wrappers see", id="wrappers"
+            "model_wrappers.results", "judges.settings", "model wrappers see", id="wrappers"
         ),
         pytest.param(
             "judges.endpoint.limits", "judges.settings", "The endpoint knows", id="endpoint"

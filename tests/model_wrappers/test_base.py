@@ -8,8 +8,7 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.base import read_request
-from lmms_eval_captions.model_wrappers.caption_jobs import Message
-from lmms_eval_captions.model_wrappers.visuals import Picture
+from lmms_eval_captions.model_wrappers.documents import Picture
 
 DOCS = {"task": {"test": [{"video": "a.mp4"}]}}
 
@@ -25,8 +24,8 @@ def test_a_simple_request_shows_what_its_hook_gives(shown: object) -> None:
     assert request.visuals().shown == (Path("a.mp4"),)
 
 
-def test_a_chat_request_is_a_conversation_about_what_it_shows() -> None:
-    """Texts, pictures and videos keep their places; plain contents are texts."""
+def test_a_chat_request_is_a_question_about_what_it_shows() -> None:
+    """Texts, pictures and videos keep their order; plain contents are texts."""
     messages = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [
@@ -39,10 +38,7 @@ def test_a_chat_request_is_a_conversation_about_what_it_shows() -> None:
     picture, video = visuals.shown
     assert isinstance(picture, Picture)
     assert (picture.raw, video) == (Path("a.bin"), Path("b.mp4"))
-    assert visuals.messages == (
-        Message("system", ("Be brief.",)),
-        Message("user", (0, 1, "Which is older?")),
-    )
+    assert visuals.content == ("Be brief.", 0, 1, "Which is older?")
 
 
 @pytest.mark.parametrize(("shown", "kind"), [(3, "int"), ({"array": []}, "something with array")])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
-from lmms_eval_captions.model_wrappers.caption_log import CaptionLog
+from lmms_eval_captions.model_wrappers.captions import CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 
@@ -70,4 +70,4 @@ def test_a_run_without_any_disk_goes_on(
         _save(log, "and this one")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert any("--log_samples" in line for line in logged)
+    assert any("LMMS_CAPTIONS_CACHE" in line and "--log_samples" in line for line in logged)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,7 +111,6 @@ def test_a_refused_prompt_costs_its_own_caption(
     model = CaptionVllm(
         pretrained=str(checkpoints["qwen2_vl"]), device="cpu", max_num_frames=2, max_model_len=1500
     )
-    model.budget = replace(model.budget, positions=None)
     captions = caption_all(model, clips[:1], {"a": "Describe.", "b": "Describe. " * 150})
     assert [bool(caption) for caption in captions] == [True, False]
     assert "exceeds the maximum model length" in str(model.outcome.failures.values())
@@ -150,19 +148,6 @@ def test_a_dead_engine_ends_the_run(
     model.clean()
 
 
-def test_what_does_not_fit_is_an_error_with_the_numbers(
-    checkpoints: dict[str, Path], clips: list[Path], vllm: list[Any]
-) -> None:
-    """As for ``caption_hf``, and before anything is asked."""
-    model = CaptionVllm(
-        pretrained=str(checkpoints["qwen2_vl"]), device="cpu", max_num_frames=2, max_model_len=1500
-    )
-    with pytest.raises(SettingsError, match=r"2 frames of .* has 1,500 positions"):
-        caption_all(model, clips[:1], {"a": "Describe. " * 150})
-    assert vllm[0].prompts == []
-    model.clean()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -171,7 +156,6 @@ def test_what_does_not_fit_is_an_error_with_the_numbers(
         ({"concurrency": 0}, "concurrency"),
         ({"engine_args": {"model": "x"}}, "model are arguments of caption_vllm itself"),
         ({"engine_args": {"no_such": 1}}, "vLLM does not start: .*no_such"),
-        ({"max_num_frames": 40, "max_model_len": 20}, "40 frames"),
     ],
 )
 @pytest.mark.usefixtures("vllm")

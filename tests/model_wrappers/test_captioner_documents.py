@@ -1,4 +1,4 @@
-"""Captioners and documents of any task: pictures, several of them, conversations, rounds."""
+"""Captioners and documents of any task: one video, pictures, and what is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lmms_eval_captions.model_wrappers.sources import Takes
+    from lmms_eval_captions.model_wrappers.documents import Takes
 
 Doc = dict[str, Any]
 GREEDY = {"max_new_tokens": 16, "do_sample": False}
@@ -30,11 +30,7 @@ def describe(job: CaptionJob) -> str:
         str(int(clip.frames[0, 0, 0, 0])) if clip.is_image else f"{len(clip.frames)} frames"
         for clip in job.clips
     ]
-    turns = [
-        f"{turn.role}: " + " ".join(shown[p] if isinstance(p, int) else p for p in turn.content)
-        for turn in job.messages
-    ]
-    return "; ".join(turns)
+    return " ".join(shown[part] if isinstance(part, int) else part for part in job.content)
 
 
 class Seer(Captioner):
@@ -101,19 +97,13 @@ def test_pictures_clips_and_texts_in_one_call(clips: list[Path], batch_size: int
     docs: dict[str, Sequence[Doc]] = {
         "pictures": [{"shown": [picture(shade)]} for shade in (10, 20, 30, 40)],
         "clips": [{"shown": [str(path)]} for path in clips],
-        "several": [
-            {"shown": [picture(50), str(clips[0]), picture(60)]},
-            {"shown": [str(clips[1]), str(clips[0])]},
-        ],
-        "texts": [{"shown": []}, {"shown": None}],
+        "several": [{"shown": [picture(50), None, [picture(60)]]}],
     }
     answers = ask(Seer(batch_size=batch_size), docs, lambda doc: doc["shown"])
     assert answers == [
-        *(f"user: {shade} Describe." for shade in (10, 20, 30, 40)),
-        *["user: 3 frames Describe."] * 2,
-        "user: 50 3 frames 60 Describe.",
-        "user: 3 frames 3 frames Describe.",
-        *["user: Describe."] * 2,
+        *(f"{shade} Describe." for shade in (10, 20, 30, 40)),
+        *["3 frames Describe."] * 2,
+        "50 60 Describe.",
     ]
 
 
@@ -136,6 +126,7 @@ def test_a_broken_picture_costs_its_own_answer_alone(logged: list[str]) -> None:
         ("videos", [picture(1)], "captions videos only, and pictures are shown"),
         ("videos", ["a.mp4", "b.mp4"], "captions one video at a time, and 2 visuals are shown"),
         ("one", [picture(1), picture(2)], "captions one video at a time, and 2 visuals are shown"),
+        ("all", ["a.mp4", picture(2)], "captions pictures, or one video, at a time, and 2 visuals"),
     ],
 )
 def test_a_task_that_shows_more_than_a_captioner_takes_ends_the_run_by_name(
@@ -143,7 +134,7 @@ def test_a_task_that_shows_more_than_a_captioner_takes_ends_the_run_by_name(
 ) -> None:
     """Before the first caption: an answer about something else would be scored."""
     model = one(takes)()
-    with pytest.raises(SettingsError, match=rf"Less {words} \(document 0 of coco\); leave"):
+    with pytest.raises(SettingsError, match=rf"Less {words}.* \(document 0 of coco\); leave"):
         ask(model, {"coco": [{"shown": shown}]}, lambda doc: doc["shown"])
 
 
@@ -152,7 +143,7 @@ def test_a_captioner_of_one_clip_takes_one_picture() -> None:
     docs = [{"shown": [picture(1)]}, {"shown": [picture(2), picture(3)]}]
     model = one("one")()
     answers = ask(model, {"coco": docs}, lambda doc: doc["shown"])
-    assert answers == ["user: 1 Describe.", ""]
+    assert answers == ["1 Describe.", ""]
     assert "2 visuals are shown" in model.outcome.failures["coco", 1]
 
 
@@ -162,27 +153,28 @@ def test_a_document_that_shows_nothing_is_lost_to_who_must_be_shown_something(
     """As a missing video is; it does not end the run."""
     docs: list[Doc] = [{"shown": []}, {"shown": [str(clips[0])]}]
     model = one("videos")()
-    assert ask(model, {"t": docs}, lambda doc: doc["shown"]) == ["", "user: 3 frames Describe."]
+    assert ask(model, {"t": docs}, lambda doc: doc["shown"]) == ["", "3 frames Describe."]
     assert "shows no video" in model.outcome.failures["t", 0]
 
 
-TALK: list[Doc] = [
-    {"role": "system", "content": "Be brief."},
-    {"role": "user", "content": [{"type": "video", "url": "a"}, {"type": "text", "text": "What?"}]},
-    {"role": "assistant", "content": [{"type": "text", "text": "A dog."}]},
-    {"role": "user", "content": [{"type": "text", "text": "Which?"}]},
-]
+def test_a_conversation_is_refused_by_name(clips: list[Path]) -> None:
+    """It is lost, with the reason and the remedy; so are parts of a video."""
+
+    def messages(doc: Doc) -> list[Doc]:
+        video = {"type": "video", "url": str(clips[0]), **doc["bounds"]}
+        turns = [{"role": "user", "content": [video, {"type": "text", "text": "What?"}]}]
+        return (
+            [*turns, {"role": "assistant", "content": "A dog."}, *turns] if doc["talk"] else turns
+        )
+
+    docs = [{"talk": True, "bounds": {}}, {"talk": False, "bounds": {"start_time": 3}}]
+    model = SeerChat()
+    assert ask(model, {"t": [*docs, {"talk": False, "bounds": {}}]}, messages)[:2] == ["", ""]
+    assert "got a turn of 'assistant': run this task" in model.outcome.failures["t", 0]
+    assert "got a part of" in model.outcome.failures["t", 1]
 
 
-def told(path: Path, n_turns: int) -> list[Doc]:
-    """The start of the talk, about a clip."""
-    about = {"type": "video", "url": str(path)}
-    turns = TALK[:n_turns]
-    turns[1] = {"role": "user", "content": [about, {"type": "text", "text": "What?"}]}
-    return turns
-
-
-def test_a_chat_task_of_pictures_is_a_conversation_about_them() -> None:
+def test_a_chat_task_of_pictures_is_a_question_about_them() -> None:
     """As lmms-eval builds chat messages of image tasks."""
 
     def messages(doc: Doc) -> list[Doc]:
@@ -190,7 +182,7 @@ def test_a_chat_task_of_pictures_is_a_conversation_about_them() -> None:
         return [{"role": "user", "content": [*content, {"type": "text", "text": "Older?"}]}]
 
     docs = {"pairs": [{"shades": [1, 2]}, {"shades": [3]}]}
-    assert ask(SeerChat(), docs, messages) == ["user: 1 2 Older?", "user: 3 Older?"]
+    assert ask(SeerChat(), docs, messages) == ["1 2 Older?", "3 Older?"]
 
 
 def test_what_a_file_is_says_its_content(clips: list[Path], tmp_path: Path) -> None:
@@ -201,8 +193,8 @@ def test_what_a_file_is_says_its_content(clips: list[Path], tmp_path: Path) -> N
     picture(9).save(still)
     docs: list[Doc] = [{"shown": [str(misnamed)]}, {"shown": [str(still)]}]
     assert ask(Seer(), {"t": docs}, lambda doc: doc["shown"]) == [
-        "user: 3 frames Describe.",
-        "user: 9 Describe.",
+        "3 frames Describe.",
+        "9 Describe.",
     ]
     videos = ask(one("videos")(), {"t": docs}, lambda doc: doc["shown"])
-    assert videos == ["user: 3 frames Describe.", "user: 1 frames Describe."]
+    assert videos == ["3 frames Describe.", "1 frames Describe."]

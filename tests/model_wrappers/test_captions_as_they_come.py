@@ -16,8 +16,8 @@ from caption_requests import make_requests
 from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
-from lmms_eval_captions.model_wrappers.caption_log import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, CaptionLog
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.model_wrappers.run_name import RunName
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
@@ -86,7 +86,8 @@ def test_a_killed_run_s_captions_can_be_judged(clips: list[Path]) -> None:
     for task in OURS:
         for video in (first, second):
             found = captions_of(task).find(video, task)
-            assert found == f"{video}: {TASKS[task]}"
+            assert found is not None
+            assert found.strip() == f"{video}: {TASKS[task]}"
 
 
 def test_captions_are_saved_once(clips: list[Path]) -> None:

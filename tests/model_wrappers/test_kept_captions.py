@@ -25,8 +25,8 @@ from killed_captioner import (
     ended_after,
     start,
 )
-from lmms_eval_captions.judges.endpoint.store import ReplyStore
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.model_wrappers import captions as captions_module
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 from tiny_auroracap import write_auroracap
@@ -232,20 +232,18 @@ def test_a_clip_that_could_not_be_read_is_tried_again(tmp_path: Path, clips: lis
 def test_reuse_can_be_switched_off(clips: list[Path], tmp_path: Path, logged: list[str]) -> None:
     """``reuse=false`` neither takes captions nor keeps them; what is taken is said."""
     caption_all(Words(reuse=False), clips[:1])
-    assert not (tmp_path / "cache" / "kept_captions").exists()
     for reuse, n in ((True, 1), (True, 0), (False, 1)):
         model = Words(reuse=reuse)
         caption_all(model, clips[:1])
         assert model.n == n
     assert [line for line in logged if "1 of 1 captions are taken from earlier runs" in line]
-    assert [line for line in logged if "captions are kept in" in line]
     with pytest.raises(SettingsError, match="reuse=true or"):
         Words(reuse="perhaps")
 
 
-def segments(tmp_path: Path) -> list[Path]:
-    """Files of kept captions."""
-    return sorted((tmp_path / "cache" / "kept_captions").glob("*/*.jsonl"))
+def files(tmp_path: Path) -> list[Path]:
+    """Files of captions."""
+    return sorted((tmp_path / "cache" / "captions").rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff" * 50, b"{}\n" * 9, b"0" * 32 + b" []\n"])
@@ -254,7 +252,7 @@ def test_a_damaged_store_costs_only_what_was_damaged(
 ) -> None:
     """Its captions are written again."""
     first = ask(Words(), clips[:1])
-    [segment] = segments(tmp_path)
+    [segment] = files(tmp_path)
     lines = segment.read_bytes().splitlines(keepends=True)
     segment.write_bytes(lines[0] + damage + lines[1][: len(lines[1]) // 2])
     model = Words()
@@ -265,13 +263,13 @@ def test_a_damaged_store_costs_only_what_was_damaged(
 
 def _no_folder(cache: Path) -> Iterator[None]:
     cache.mkdir(parents=True, exist_ok=True)
-    (cache / "kept_captions").write_text("a file stands here")
+    (cache / "captions").write_text("a file stands here")
     yield
 
 
 def _full_disk(_: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ReplyStore, "_append", _no_space)
+        patch.setattr(captions_module, "_append", _no_space)
         yield
 
 
@@ -289,5 +287,5 @@ def test_a_store_that_cannot_be_written_loses_no_run(
     """Every caption is written and returned; it is said once that none is kept, and what helps."""
     captions = [caption for _ in trouble(tmp_path / "cache") for caption in ask(Words(), clips)]
     assert len({*captions}) == len(clips) * len(PROMPTS)
-    [line] = [line for line in logged if "captions are not kept" in line]
-    assert "LMMS_CAPTIONS_CACHE" in line
+    [line, *_] = [line for line in logged if "captions cannot be saved" in line]
+    assert str(tmp_path) in line

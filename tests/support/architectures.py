@@ -7,7 +7,6 @@ both together.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +21,10 @@ from PIL import Image
 
 from architecture_table import table, with_table
 from caption_requests import results_of
-from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.hf.budget import fit
-from lmms_eval_captions.model_wrappers.hf.inputs import Showing
-from lmms_eval_captions.model_wrappers.hf.loading import load_processor, prepare_tokenizer
-from lmms_eval_captions.model_wrappers.hf.prompt_sharing import MOST_TOGETHER, PromptSharing
-from lmms_eval_captions.model_wrappers.hf.prompts import find_format
+from lmms_eval_captions.model_wrappers.hf.sharing import MOST_TOGETHER, PrefixSharing
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from zoo import ARCHITECTURES
-from zoo.real_sizes import REAL_SIZES
 from zoo.recipes import Shown
 
 if TYPE_CHECKING:
@@ -41,7 +34,6 @@ if TYPE_CHECKING:
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "architectures.md"
 N_FRAMES: Final = 5
-FRAME_PIXELS: Final = 100_000
 MAX_NEW_TOKENS: Final = 10
 PROMPTS: Final = {"short": "Describe.", "long": "Describe the camera, then the background."}
 _CLIPS: Final = ((3, (64, 48)), (24, (64, 48)), (9, (48, 96)), (1, (32, 32)))
@@ -77,11 +69,6 @@ class Trial:
     picture: Caption
     """Of a picture, and no video."""
     documented_picture: str
-    by_default: str
-    """What a real checkpoint is shown of a clip unless the user says otherwise; empty where the
-    sizes of one are not known."""
-    with_frame_pixels: str
-    """The same for ``frame_pixels`` of ``FRAME_PIXELS``."""
 
 
 def write_clips(folder: Path) -> list[Path]:
@@ -122,7 +109,6 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
     of_picture = _picture_caption(model, picture, prompt)
     together = _captions(_set(model, batch_size=3, is_sharing=False), clips)
     shared = _captions(_set(model, batch_size=3, is_sharing=True), clips)
-    by_default, with_frame_pixels = _at_real_size(name, folder)
     return Trial(
         name,
         alone=alone,
@@ -132,8 +118,6 @@ def try_architecture(name: str, folder: Path, clips: Sequence[Path]) -> Trial:
         documented=[documented(_shown(clip, model), prompt, MAX_NEW_TOKENS) for clip in clips],
         picture=of_picture,
         documented_picture=documented(_shown_picture(picture), prompt, MAX_NEW_TOKENS),
-        by_default=by_default,
-        with_frame_pixels=with_frame_pixels,
     )
 
 
@@ -141,7 +125,7 @@ def _set(model: CaptionHf, *, batch_size: int, is_sharing: bool) -> CaptionHf:
     """The same model, called otherwise."""
     model.batch_size = batch_size
     model.prompts_together = MOST_TOGETHER if is_sharing else 1
-    model.sharing = PromptSharing(
+    model.sharing = PrefixSharing(
         model.model,
         model.processor,
         model.showing,
@@ -149,25 +133,6 @@ def _set(model: CaptionHf, *, batch_size: int, is_sharing: bool) -> CaptionHf:
         is_wanted=is_sharing and not model.is_encoder_decoder,
     )
     return model
-
-
-def _at_real_size(name: str, tiny: Path) -> tuple[str, str]:
-    """What becomes of a clip with a real checkpoint's sizes: by default, with ``frame_pixels``."""
-    real = REAL_SIZES.get(name)
-    if real is None:
-        return "", ""
-    folder = real.write_processor(tiny, tiny.with_name(f"{tiny.name} of real size"))
-    processor = load_processor(str(folder), revision="main", trust_remote_code=False)
-    prepare_tokenizer(processor)
-    model_type = json.loads((tiny / "config.json").read_text())["model_type"]
-    showing = Showing(form=find_format(processor, model_type))
-    own = fit(processor, showing, positions=real.positions)
-    by_default = f"{own.n_frames} frames, {own.n_clip:,} tokens of {real.positions:,}"
-    try:
-        smaller = fit(processor, showing, frame_pixels=FRAME_PIXELS, positions=real.positions)
-    except SettingsError:
-        return by_default, "refused"
-    return by_default, f"{smaller.n_frames} frames, {smaller.n_clip:,} tokens"
 
 
 def _settings() -> dict[str, object]:

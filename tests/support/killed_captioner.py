@@ -19,16 +19,16 @@ import torch
 
 import vllm_stand_in
 from caption_requests import GREEDY, make_requests
+from lmms_eval_captions.lmms_eval_tasks.sample.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_auroracap import CaptionAuroraCap
-from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline
 from lmms_eval_captions.model_wrappers.caption_custom import CaptionCustom
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
-from lmms_eval_captions.model_wrappers.caption_store import KeptCaptions
 from lmms_eval_captions.model_wrappers.caption_vllm import CaptionVllm
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
-from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
+from lmms_eval_captions.model_wrappers.captions import KeptCaptions
+from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 PROMPTS = {"camera": "How does the camera move?", "short": "In short?", "long": "Tell all of it."}
@@ -115,8 +115,8 @@ def ended_after(model: Captioner, n: int, end: Callable[[], None]) -> list[int]:
         store = open_kept()
         keep = store.keep
 
-        def count(asked: PlannedCaption, caption: Caption) -> None:
-            keep(asked, caption)
+        def count(asked: PlannedCaption, caption: Caption, text: str) -> None:
+            keep(asked, caption, text)
             kept.append(caption)
 
         store.keep = count  # type: ignore[method-assign] # of this one alone

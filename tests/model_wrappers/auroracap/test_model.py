@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import Projector
-from lmms_eval_captions.model_wrappers.auroracap.conversation import SYSTEM
-from lmms_eval_captions.model_wrappers.auroracap.model import AuroraCap
+from lmms_eval_captions.model_wrappers.auroracap.model import SYSTEM, AuroraCap
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import TokenMerging
-from lmms_eval_captions.model_wrappers.caption_jobs import Message, asked_about
+from lmms_eval_captions.model_wrappers.caption_jobs import content_of
 from plain_merging import LogSizesOn, plain_states
 from tiny_auroracap import IMAGE_SIZE, N_LAYERS, tiny_llm, tiny_tokenizer, tiny_tower
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GREEDY = {"max_new_tokens": 24, "do_sample": False}
-WHAT = asked_about(1, "What?")
+WHAT = content_of(1, "What?")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -107,9 +106,7 @@ def test_the_sizes_weigh_as_released_or_as_in_the_equation(
 def test_the_prompt_is_vicunas(model: AuroraCap) -> None:
     """Frames stand between spaces after the user's name, the prompt on a line of its own."""
     decode = model.tokenizer.decode
-    pieces = [
-        decode(ids) for ids in model.pieces((Message("user", (0, "What <image> moves?")),), [3])
-    ]
+    pieces = [decode(ids) for ids in model.pieces((0, "What <image> moves?"), [3])]
     assert pieces == ["<s>USER: ", " ", " ", "\nWhat <image> moves? ASSISTANT:"]
     assert decode(model.pieces(WHAT, [1], system_prompt=True)[0]) == f"<s>{SYSTEM} USER: "
 
@@ -129,7 +126,7 @@ def test_frames_stand_in_their_places(model: AuroraCap) -> None:
 def test_batched_is_unbatched_token_for_token(model: AuroraCap, *, slowfast: bool) -> None:
     """Greedy captions of clips of different length do not depend on their batch."""
     inputs = [
-        model.embed(asked_about(1, prompt), [model.see(clip(n), kept_ratio=0.3, slowfast=slowfast)])
+        model.embed(content_of(1, prompt), [model.see(clip(n), kept_ratio=0.3, slowfast=slowfast)])
         for n, prompt in ((1, "Short."), (4, "A far longer prompt than the others."), (2, "Two?"))
     ]
     settings = {**GREEDY, "min_new_tokens": 24}

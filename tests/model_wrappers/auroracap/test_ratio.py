@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.auroracap.ratio import PAPER_RATIOS, ratio_of, read_ratio
+from lmms_eval_captions.model_wrappers.caption_auroracap import PAPER_RATIOS, ratio_of, read_ratio
 
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 

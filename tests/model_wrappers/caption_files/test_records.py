@@ -14,7 +14,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable, open_captions
-from lmms_eval_captions.model_wrappers.caption_files.rows import CaptionRow
+from lmms_eval_captions.model_wrappers.caption_files.tables import CaptionRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

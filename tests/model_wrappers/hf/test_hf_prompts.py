@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,14 +11,10 @@ from transformers import AutoProcessor
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers import captioner
-from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob, Message, asked_about
-from lmms_eval_captions.model_wrappers.hf.prompt_forms import PROMPT_FORMS
-from lmms_eval_captions.model_wrappers.hf.prompts import find_format, prompt_text
+from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob, content_of
+from lmms_eval_captions.model_wrappers.hf.prompts import PROMPT_FORMS, find_format, prompt_text
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from zoo.llava_onevision import write_llava_onevision
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*")
 
@@ -64,11 +60,9 @@ def bare(processor: Any) -> Any:
     processor.chat_template, tokenizer.chat_template = kept
 
 
-def job(messages: Sequence[Message] | None = None) -> CaptionJob:
+def job() -> CaptionJob:
     """A question about one clip."""
-    return CaptionJob(
-        (CLIP,), messages or asked_about(1, "Describe."), Path("clip.mp4"), "task", doc_id=0
-    )
+    return CaptionJob((CLIP,), content_of(1, "Describe."), Path("clip.mp4"), "task", doc_id=0)
 
 
 def text_of(processor: Any, name: str | None, model_type: str = "", **more: Any) -> str:
@@ -76,7 +70,7 @@ def text_of(processor: Any, name: str | None, model_type: str = "", **more: Any)
     form = find_format(processor, model_type, name)
     return prompt_text(
         processor,
-        more.get("job") or job(),
+        job(),
         more.get("system"),
         sees_videos=more.get("sees_videos", False),
         form=form,

@@ -11,7 +11,7 @@ import torch
 from caption_requests import GREEDY, caption_all, results_of
 from hostile_clips import write_clip
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
-from lmms_eval_captions.model_wrappers.hf import shared_generation
+from lmms_eval_captions.model_wrappers.hf import sharing
 from zoo import ARCHITECTURES
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*")
@@ -96,39 +96,17 @@ def test_a_model_that_reads_otherwise_is_asked_apart(
 ) -> None:
     """Where the shared way gives other logits, captions are those of the whole inputs."""
     expected = caption_all(captioner("qwen2_5_vl", qwen, share_prefix=False), clips, PROMPTS)
-    wrong = shared_generation._continued
+    wrong = sharing._continued
 
     def moved(*args: Any) -> dict[str, torch.Tensor]:
         tokens = wrong(*args)
         return {**tokens, "position_ids": tokens["position_ids"] + 5}
 
-    monkeypatch.setattr(shared_generation, "_continued", moved)
+    monkeypatch.setattr(sharing, "_continued", moved)
     model = captioner("qwen2_5_vl", qwen)
     assert caption_all(model, clips, PROMPTS) == expected
     assert model.sharing.is_possible is False
     assert "logits differ" in model.sharing.reason
-
-
-def test_too_little_memory_for_all_prompts_at_once(
-    qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Prompts that do not fit together are written one after another from the same keys."""
-    expected = caption_all(captioner("qwen2_5_vl", qwen, share_prefix=False), clips, PROMPTS)
-    model = captioner("qwen2_5_vl", qwen)
-    generate, rows = model.model.generate, []
-
-    def small(*args: Any, **kwargs: Any) -> Any:
-        n_rows = len(kwargs["input_ids"])
-        rows.append(n_rows)
-        if n_rows > 1 and model.sharing.is_possible:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return generate(*args, **kwargs)
-
-    monkeypatch.setattr(model.model, "generate", small)
-    assert caption_all(model, clips, PROMPTS) == expected
-    assert model.sharing.is_possible
-    assert rows.count(len(PROMPTS)) == 1, "found out once"
-    assert not model.outcome.failures
 
 
 def test_drawn_captions_are_shared_and_beams_are_not(qwen: Path, clips: list[Path]) -> None:

@@ -13,11 +13,14 @@ from caption_requests import results_of
 from hostile_clips import write_all, write_traps
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.sample.caption_baseline import (
+    CaptionBaseline,
+    CaptionBaselineChat,
+)
 from lmms_eval_captions.model_wrappers.caption_auroracap import (
     CaptionAuroraCap,
     CaptionAuroraCapChat,
 )
-from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline, CaptionBaselineChat
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf, CaptionHfChat
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner

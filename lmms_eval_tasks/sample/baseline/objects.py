@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from lmms_eval_captions.model_wrappers.baseline.colors import NAMES, color_name, color_names
+from lmms_eval_captions.lmms_eval_tasks.sample.baseline.colors import NAMES, color_name, color_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

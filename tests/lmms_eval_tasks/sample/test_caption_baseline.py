@@ -12,9 +12,12 @@ from lmms_eval.api.instance import Instance
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.sample import render
+from lmms_eval_captions.lmms_eval_tasks.sample.caption_baseline import (
+    CaptionBaseline,
+    CaptionBaselineChat,
+)
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.model_wrappers import captioner
-from lmms_eval_captions.model_wrappers.caption_baseline import CaptionBaseline, CaptionBaselineChat
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:
@@ -129,7 +132,7 @@ def test_importing_reads_nothing_and_loads_no_decoder() -> None:
     code = (
         "import sys\n"
         "from lmms_eval_captions.model_wrappers.video import frames\n"
-        "from lmms_eval_captions.model_wrappers.baseline import reading, sentences\n"
+        "from lmms_eval_captions.lmms_eval_tasks.sample.baseline import reading, sentences\n"
         "from lmms_eval_captions.lmms_eval_tasks import sample\n"
         "heavy = {'decord', 'av', 'cv2', 'torch', 'lmms_eval'} & set(sys.modules)\n"
         "assert not heavy, heavy"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lmms_eval_captions.model_wrappers.baseline.camera import CameraMove
-    from lmms_eval_captions.model_wrappers.baseline.light import Light
-    from lmms_eval_captions.model_wrappers.baseline.reading import (
+    from lmms_eval_captions.lmms_eval_tasks.sample.baseline.camera import CameraMove
+    from lmms_eval_captions.lmms_eval_tasks.sample.baseline.light import Light
+    from lmms_eval_captions.lmms_eval_tasks.sample.baseline.reading import (
         Observations,
         SeenObject,
         SeenShot,

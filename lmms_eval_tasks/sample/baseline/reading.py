@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmms_eval_captions.model_wrappers.baseline.camera import CameraMove, CameraPath, read_camera
-from lmms_eval_captions.model_wrappers.baseline.colors import color_shares
-from lmms_eval_captions.model_wrappers.baseline.light import (
+from lmms_eval_captions.lmms_eval_tasks.sample.baseline.camera import (
+    CameraMove,
+    CameraPath,
+    read_camera,
+)
+from lmms_eval_captions.lmms_eval_tasks.sample.baseline.colors import color_shares
+from lmms_eval_captions.lmms_eval_tasks.sample.baseline.light import (
     Light,
     flashes,
     read_light,
     unlikeness,
 )
-from lmms_eval_captions.model_wrappers.baseline.objects import (
+from lmms_eval_captions.lmms_eval_tasks.sample.baseline.objects import (
     Part,
     Shape,
     follow,

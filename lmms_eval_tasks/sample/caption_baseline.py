@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.baseline.reading import read_scene
-from lmms_eval_captions.model_wrappers.baseline.sentences import describe, focus_of
+from lmms_eval_captions.lmms_eval_tasks.sample.baseline.reading import read_scene
+from lmms_eval_captions.lmms_eval_tasks.sample.baseline.sentences import describe, focus_of
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.baseline.reading import Observations
+    from lmms_eval_captions.lmms_eval_tasks.sample.baseline.reading import Observations
     from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
     from lmms_eval_captions.model_wrappers.generation import Generation
-    from lmms_eval_captions.model_wrappers.ordering import PlannedCaption
+    from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 
 class CaptionBaseline(Captioner):

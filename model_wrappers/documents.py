@@ -1,0 +1,283 @@
+"""Documents of tasks: what they show is found when captions are planned, and read in its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.model_wrappers.caption_jobs import (
+    Content,
+    DocVisuals,
+    Shown,
+    Visuals,
+    content_of,
+)
+from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest, Source
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+Takes = Literal["videos", "one", "all"]
+"""Input that a captioner is written for; see ``Captioner.takes``."""
+
+_PICTURE_ENDINGS: Final = frozenset(
+    (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".avif", ".jp2")
+)
+"""Files that are pictures; any other, GIFs among them, is a video unless a message says not."""
+_SOUND_ENDINGS: Final = frozenset((".wav", ".mp3", ".m4a", ".aac", ".flac", ".opus"))
+_FILE_KEYS: Final = ("url", "path", "video_path", "video", "image_path", "image")
+_PART_KEYS: Final = ("video_start", "start_time", "start", "video_end", "end_time", "end")
+_USE_OTHERS: Final = "run this task with a model of lmms-eval"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """A picture that is not read yet."""
+
+    raw: object
+    """One of PIL's, an array (height, width, 3), bytes of a file, a ``Path`` or an address."""
+
+
+class Sources:
+    """Finds the sources of one call's requests.
+
+    One document of each task is read to see what the task shows. If that is pictures in memory, the
+    others are left for the decoding threads: those of a complete benchmark fill any memory.
+
+    Args:
+        takes: Input that the captioner is written for.
+        captioner: Its name, for messages.
+    """
+
+    def __init__(self, takes: Takes, captioner: str) -> None:
+        self._takes = takes
+        self._captioner = captioner
+        self._tasks_of_pictures: set[str] = set()
+
+    def of(self, request: CaptionRequest) -> tuple[Source, str]:
+        """Return a request's source and prompt.
+
+        Raises:
+            DataError: If the source cannot be found.
+            SettingsError: If it is nothing that the captioner is written for.
+        """
+
+        def read() -> Visuals:
+            return _by_content(self._takes, request.visuals())
+
+        document = DocVisuals(request.task, request.split, request.doc_id, read)
+        if request.task in self._tasks_of_pictures:
+            return document, request.prompt
+        visuals = read()
+        reason = _refusal(self._takes, visuals)
+        if reason is not None:
+            raise SettingsError(
+                f"{self._captioner} {reason} (document {request.doc_id} of {request.task}); leave "
+                f"the task out, or {_USE_OTHERS}; a custom captioner declares its input by the "
+                "class attribute takes"
+            )
+        if isinstance(visuals.shown[0], Path):
+            texts = [part for part in visuals.content if isinstance(part, str)]
+            return visuals.shown[0], "\n".join(texts) or request.prompt
+        pictures = [visual.raw for visual in visuals.shown if isinstance(visual, Picture)]
+        if not all(isinstance(picture, str | Path) for picture in pictures):
+            self._tasks_of_pictures.add(request.task)
+            return document, request.prompt
+        return replace(document, read=lambda: visuals), request.prompt
+
+
+def read_document(document: DocVisuals, takes: Takes, read_video: Callable[[Path], Clip]) -> Shown:
+    """Read what a document shows.
+
+    Raises:
+        DataError: If it cannot be read, or is nothing that the captioner is written for.
+    """
+    visuals = document.read()
+    reason = _refusal(takes, visuals)
+    if reason is not None:
+        raise DataError(f"this model {reason}")
+    clips = [
+        read_picture(visual.raw) if isinstance(visual, Picture) else read_video(Path(str(visual)))
+        for visual in visuals.shown
+    ]
+    return Shown(clips, visuals.content)
+
+
+def visuals_of(shown: object) -> Visuals:
+    """Sort what ``doc_to_visual`` of a task returned.
+
+    Raises:
+        DataError: If it is neither pictures nor videos.
+    """
+    return Visuals(tuple(_sorted(visual) for visual in _flat(shown)))
+
+
+def question_of(messages: Sequence[Mapping[str, object]], prompt: str) -> Visuals:
+    """Sort what ``doc_to_messages`` of a task returned: one question, after any system message.
+
+    Args:
+        messages: Of lmms-eval's chat form: ``role``, and ``content`` that is a text or a list of
+            ``{"type": "text", "text": ...}`` and ``{"type": "image" or "video", "url": ...}``.
+        prompt: The request's own, for messages that show something and ask nothing.
+
+    Raises:
+        DataError: If the messages are a conversation, or hold anything else.
+    """
+    shown: list[object] = []
+    parts: list[str | int] = []
+    is_asked = False
+    for message in messages:
+        role = message.get("role")
+        if role not in ("system", "user"):
+            raise DataError(f"expected one question, got a turn of {role!r}: {_USE_OTHERS}")
+        said = _parts_of(message, shown)
+        is_asked |= role == "user" and any(isinstance(part, str) for part in said)
+        parts += said
+    if not is_asked:
+        parts.append(prompt)
+    return Visuals(tuple(shown), _content(parts, len(shown)))
+
+
+def _content(parts: Sequence[str | int], n_shown: int) -> Content:
+    """Return the parts of a question; what comes before one text goes to the marks in it."""
+    texts = [part for part in parts if isinstance(part, str)]
+    if len(texts) == 1 and parts[-1] == texts[0]:
+        return content_of(n_shown, texts[0])
+    return tuple(parts)
+
+
+def _by_content(takes: Takes, visuals: Visuals) -> Visuals:
+    """Sort files by what is in them; a captioner of videos reads stills as videos, too."""
+    shown = tuple(
+        visual.raw
+        if isinstance(visual, Picture)
+        and isinstance(visual.raw, Path)
+        and (takes == "videos" or not is_picture(visual.raw))
+        else visual
+        for visual in visuals.shown
+    )
+    return replace(visuals, shown=shown)
+
+
+def _refusal(takes: Takes, visuals: Visuals) -> str | None:
+    """Return why a captioner cannot caption a document, to follow its name; ``None`` if it can.
+
+    Raises:
+        DataError: If the document shows nothing.
+    """
+    if not visuals.shown:
+        raise DataError("the document shows no video and no picture, and captioners caption those")
+    n_videos = sum(not isinstance(visual, Picture) for visual in visuals.shown)
+    n_shown = len(visuals.shown)
+    if n_shown > 1 and (takes != "all" or n_videos):
+        what = "pictures, or one video," if takes == "all" else "one video"
+        return f"captions {what} at a time, and {n_shown} visuals are shown"
+    if takes == "videos" and not n_videos:
+        return "captions videos only, and pictures are shown"
+    return None
+
+
+def _flat(shown: object) -> list[object]:
+    """Return visuals without nested lists and without ``None``."""
+    if shown is None:
+        return []
+    if isinstance(shown, list | tuple):
+        return [visual for some in shown for visual in _flat(some)]
+    return [shown]
+
+
+def _sorted(visual: object) -> object:
+    """Return a video's path or a ``Picture``."""
+    from PIL.Image import Image
+
+    if isinstance(visual, Mapping):
+        return _of_mapping(visual)
+    if isinstance(visual, str | Path):
+        return _of_name(visual)
+    is_array = isinstance(visual, np.ndarray) and visual.ndim in (2, 3)
+    if is_array or isinstance(visual, Image) or (isinstance(visual, bytes) and visual):
+        return Picture(visual)
+    raise DataError(
+        f"expected a picture, or the path of a video or picture, got {type(visual).__name__}"
+    )
+
+
+def _of_name(name: str | Path) -> object:
+    """Sort a file or an address by its ending; nothing is opened before its turn."""
+    text = str(name)
+    if text.startswith("data:image/"):
+        return Picture(text)
+    ending = Path(text.partition("?")[0]).suffix.lower()
+    if text.startswith(("http://", "https://")):
+        if ending in _PICTURE_ENDINGS:
+            return Picture(text)
+        raise DataError(f"expected a file of this machine, got the address {text}: fetch it first")
+    if ending in _SOUND_ENDINGS:
+        raise DataError(f"expected a picture or a video, got sound: {text}")
+    path = Path(text.removeprefix("file://"))
+    return Picture(path) if ending in _PICTURE_ENDINGS else path
+
+
+def _of_mapping(visual: Mapping[str, object]) -> object:
+    """Sort ``{"path": ...}``, or a picture as ``datasets`` keeps it undecoded."""
+    raw = visual.get("bytes")
+    if isinstance(raw, bytes) and raw:
+        return Picture(raw)
+    given = (visual.get(key) for key in _FILE_KEYS)
+    name = next((value for value in given if isinstance(value, str | Path)), None)
+    if name is None:
+        raise DataError(
+            f"expected a picture or a video, got something with {', '.join(map(str, visual))}"
+        )
+    if visual.get("type") == "audio":
+        raise DataError(f"expected a picture or a video, got sound: {name}")
+    return _complete(_of_name(name), visual)
+
+
+def _complete(visual: object, bounds: Mapping[str, object]) -> object:
+    """Return a visual that is shown from its beginning to its end."""
+    if any(bounds.get(key) is not None for key in _PART_KEYS):
+        raise DataError(
+            f"expected complete videos, got a part of {visual}: captioners caption one video; "
+            f"{_USE_OTHERS}"
+        )
+    return visual
+
+
+def _parts_of(message: Mapping[str, object], shown: list[object]) -> list[str | int]:
+    """Return one message's parts; what it shows is appended to ``shown``."""
+    content = message.get("content")
+    items = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if not isinstance(items, list | tuple):
+        raise DataError(f"expected a message's content as text or a list, got {content!r}")
+    parts: list[str | int] = []
+    for item in items:
+        if isinstance(item, str):
+            parts.append(item)
+        elif item.get("type") == "text":
+            parts.append(str(item["text"]))
+        else:
+            parts.append(len(shown))
+            shown.append(_shown_in(item))
+    return parts
+
+
+def _shown_in(item: Mapping[str, object]) -> object:
+    kind = str(item.get("type"))
+    if kind not in ("image", "video"):
+        raise DataError(f"expected messages of texts, pictures and videos, got {kind}")
+    visual = _sorted(item.get("url", item.get(kind)))
+    if kind == "image":
+        # Whatever it is called.
+        return Picture(visual) if isinstance(visual, Path) else visual
+    if isinstance(visual, Picture) and isinstance(visual.raw, Path):
+        visual = visual.raw
+    return _complete(visual, item)
