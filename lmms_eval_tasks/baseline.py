@@ -20,7 +20,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE, join_field
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
-from lmms_eval_captions.model_wrappers.caption_files.sample_logs import newest_logs
+from lmms_eval_captions.model_wrappers.caption_files.paths import newest_logs
 
 _NAME: Final = "paired_baseline"
 """Where lmms-eval's results have the baseline's name; without one, nothing was compared."""

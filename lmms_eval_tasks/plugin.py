@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lmms_eval_captions.lmms_eval_tasks import patches
 from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
 from lmms_eval_captions.lmms_eval_tasks.run_errors import explain_uncaught_errors
-from lmms_eval_captions.model_wrappers.captioner_names import CAPTIONERS, CUSTOM, CUSTOM_CLASS
+from lmms_eval_captions.model_wrappers.caption_clips import CAPTIONERS, CUSTOM, CUSTOM_CLASS
 
 if TYPE_CHECKING:
     from lmms_eval.models.registry_v2 import ModelManifest

@@ -14,7 +14,7 @@ from lmms_eval_captions.judges.files import numbered_lines, parse_json, read_who
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
-from lmms_eval_captions.model_wrappers.caption_files.sample_logs import logs_of_run
+from lmms_eval_captions.model_wrappers.caption_files.paths import logs_of_run
 
 OURS: Final = "lmms_eval_captions"
 """Key of a results file under which this package's own words stand."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.caption_jobs import Source
     from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
-    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 

@@ -1,16 +1,15 @@
-"""Captioning as a function of clips, without a run of lmms-eval around it."""
+"""Captioners by name, and captioning as a function of clips, without a run of lmms-eval."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import NoVideosError, SettingsError
-from lmms_eval_captions.model_wrappers.captioner_names import CUSTOM, captioner_class
-from lmms_eval_captions.model_wrappers.generation import Generation
-from lmms_eval_captions.model_wrappers.model_args import parse_model_args
+from lmms_eval_captions.model_wrappers.model_args import Generation, parse_model_args
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
@@ -20,6 +19,22 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.base import CaptionModel
 
+CUSTOM: Final = "caption_custom"
+"""Name that stands for a custom class."""
+_HERE: Final = __name__.rpartition(".")[0]
+_SAMPLE: Final = f"{_HERE.rpartition('.')[0]}.lmms_eval_tasks.sample"
+CAPTIONERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "caption_file": f"{_HERE}.caption_file.CaptionFile",
+        "caption_baseline": f"{_SAMPLE}.caption_baseline.CaptionBaseline",
+        "caption_hf": f"{_HERE}.caption_hf.CaptionHf",
+        "caption_openai": f"{_HERE}.caption_openai.CaptionOpenai",
+        "caption_vllm": f"{_HERE}.caption_vllm.CaptionVllm",
+        "caption_auroracap": f"{_HERE}.caption_auroracap.CaptionAuroraCap",
+    }
+)
+"""Path of the class by name; that of the class for chat models is ``...Chat``."""
+CUSTOM_CLASS: Final = f"{_HERE}.{CUSTOM}.CaptionCustom"
 GREEDY: Final[Mapping[str, object]] = MappingProxyType(
     {"max_new_tokens": 1024, "temperature": 0, "do_sample": False}
 )
@@ -170,3 +185,26 @@ def _as_handed_on(result: object) -> str:
     text, _ = unwrap_generation_output(result)
     stripped: str = strip_reasoning_tags(text, _REASONING)
     return stripped
+
+
+def captioner_class(name: str) -> type[CaptionModel]:
+    """Return the class that lmms-eval takes for a name, the one for chat models.
+
+    Captions are kept under it; the simple form is another captioner.
+
+    Args:
+        name: One of ``CAPTIONERS``, or ``CUSTOM``.
+
+    Raises:
+        SettingsError: If it is none of these.
+    """
+    if name != CUSTOM and name not in CAPTIONERS:
+        known = ", ".join([*CAPTIONERS, CUSTOM])
+        raise SettingsError(
+            f"expected a captioner, one of {known}, or a class of your own as package.module:Class "
+            f"or file.py:Class, got {name!r}"
+        )
+    path = CUSTOM_CLASS if name == CUSTOM else f"{CAPTIONERS[name]}Chat"
+    module, _, class_name = path.rpartition(".")
+    found: type[CaptionModel] = getattr(import_module(module), class_name)
+    return found

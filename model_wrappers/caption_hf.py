@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from transformers import GenerationConfig
 
-    from lmms_eval_captions.model_wrappers.generation import Generation
     from lmms_eval_captions.model_wrappers.hf.sharing import AnyPart
+    from lmms_eval_captions.model_wrappers.model_args import Generation
 
 
 class CaptionHf(CheckpointCaptioner):

@@ -13,7 +13,7 @@ from lmms_eval_captions.judges.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 Content = tuple[str | int, ...]

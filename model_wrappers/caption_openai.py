@@ -18,23 +18,22 @@ from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Reply, Reques
 from lmms_eval_captions.judges.endpoint.urls import scrub
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
-from lmms_eval_captions.model_wrappers.chat_api.connection import (
-    billed,
-    cost_limit,
-    endpoint_of,
-    engine_config,
-)
-from lmms_eval_captions.model_wrappers.chat_api.messages import chat_messages, video_part
-from lmms_eval_captions.model_wrappers.chat_api.pictures import (
+from lmms_eval_captions.model_wrappers.chat_api import (
     FRAME_PIXELS,
     IMAGE_PIXELS,
     MAX_NUM_FRAMES,
     Pictures,
+    billed,
+    chat_messages,
+    cost_limit,
+    endpoint_of,
+    engine_config,
+    video_part,
     with_smaller_pictures,
 )
 from lmms_eval_captions.model_wrappers.model_args import above_zero, at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
-from lmms_eval_captions.model_wrappers.promised import Promises
+from lmms_eval_captions.model_wrappers.results import Promises
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
 
 if TYPE_CHECKING:
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.request import Asked
     from lmms_eval_captions.judges.endpoint.request import Shown as Seen
     from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
-    from lmms_eval_captions.model_wrappers.chat_api.pictures import Part
-    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.chat_api import Part
+    from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _PROTOCOL: Final = "caption:1"

@@ -17,22 +17,23 @@ from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJ
 from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config
 from lmms_eval_captions.model_wrappers.hf.loading import own_generation
-from lmms_eval_captions.model_wrappers.hf.vllm_inputs import (
+from lmms_eval_captions.model_wrappers.hf.vllm import (
+    VllmEngine,
+    require_vllm,
     sampling_arguments,
     scales_alike,
     vllm_prompt,
 )
 from lmms_eval_captions.model_wrappers.identity import stamped
 from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
-from lmms_eval_captions.model_wrappers.promised import Promises
-from lmms_eval_captions.model_wrappers.vllm_engine import VllmEngine, require_vllm
+from lmms_eval_captions.model_wrappers.results import Promises
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
-    from lmms_eval_captions.model_wrappers.generation import Generation
-    from lmms_eval_captions.model_wrappers.hf.vllm_inputs import Prompt
+    from lmms_eval_captions.model_wrappers.hf.vllm import Prompt
+    from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 _OURS: Final = ("model", "revision", "trust_remote_code", "dtype", "max_model_len")

@@ -19,9 +19,9 @@ from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, KeptCaptions
 from lmms_eval_captions.model_wrappers.documents import Sources, Takes, read_document
-from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped
 from lmms_eval_captions.model_wrappers.model_args import (
+    Generation,
     above_zero,
     arguments_of,
     at_least_one,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob, content_of
-from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import Generation
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.lmms_eval_tasks.sample.baseline.reading import Observations
     from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
-    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 

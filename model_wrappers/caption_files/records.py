@@ -22,8 +22,12 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import (
     stem,
     video_of,
 )
-from lmms_eval_captions.model_wrappers.caption_files.paths import caption_files_in, files_of
-from lmms_eval_captions.model_wrappers.caption_files.sample_logs import has_logs, newest_logs
+from lmms_eval_captions.model_wrappers.caption_files.paths import (
+    caption_files_in,
+    files_of,
+    has_logs,
+    newest_logs,
+)
 from lmms_eval_captions.model_wrappers.caption_files.tables import VIDEO_KEYS, CaptionRow, read_rows
 from lmms_eval_captions.model_wrappers.no_caption import GeneralCaption
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.hf.frame_size import check_arguments, frame_size
-from lmms_eval_captions.model_wrappers.hf.inputs import Showing
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing, check_frames
 from lmms_eval_captions.model_wrappers.hf.loading import (
     DTYPES,
     load_config,
@@ -17,7 +17,6 @@ from lmms_eval_captions.model_wrappers.hf.loading import (
     reads_by_encoder,
 )
 from lmms_eval_captions.model_wrappers.hf.prompts import find_format
-from lmms_eval_captions.model_wrappers.hf.qformer import check_frames
 from lmms_eval_captions.model_wrappers.model_args import (
     at_least_one,
     mapping_of,

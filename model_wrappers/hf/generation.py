@@ -10,7 +10,7 @@ import torch
 if TYPE_CHECKING:
     from transformers import GenerationConfig
 
-    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.model_args import Generation
 
 
 class GenerationTokens(Protocol):

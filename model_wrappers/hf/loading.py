@@ -8,7 +8,7 @@ import torch
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.hf.qformer import MARKS_FIRST, MarksFirst
+from lmms_eval_captions.model_wrappers.hf.inputs import MARKS_FIRST, MarksFirst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import BatchFeature, GenerationConfig
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-    from lmms_eval_captions.model_wrappers.generation import Generation
+    from lmms_eval_captions.model_wrappers.model_args import Generation
 
 
 MOST_TOGETHER: Final = 8

@@ -17,7 +17,7 @@ from hostile_clips import level, write_clip
 from judge_server import Behaviour, JudgeServer, Refuse, Say
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai, CaptionOpenaiChat
-from lmms_eval_captions.model_wrappers.chat_api.messages import media_type
+from lmms_eval_captions.model_wrappers.chat_api import media_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

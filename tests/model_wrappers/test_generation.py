@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import Generation
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.plugin import manifests
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
-from lmms_eval_captions.model_wrappers.generation import Generation
+from lmms_eval_captions.model_wrappers.model_args import Generation
 from zoo import ARCHITECTURES
 
 REQUIRE_VLLM = "lmms_eval_captions.model_wrappers.caption_vllm.require_vllm"
@@ -98,7 +98,7 @@ def test_without_vllm_nothing_is_loaded(tmp_path: Path, monkeypatch: pytest.Monk
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(
-        "lmms_eval_captions.model_wrappers.vllm_engine.importlib.import_module", is_missing
+        "lmms_eval_captions.model_wrappers.hf.vllm.importlib.import_module", is_missing
     )
     with pytest.raises(SettingsError, match=r"vLLM is not installed here: pip install"):
         _start_vllm(tmp_path)

@@ -21,8 +21,8 @@ from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers import caption_openai
+from lmms_eval_captions.model_wrappers import chat_api as connection
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
-from lmms_eval_captions.model_wrappers.chat_api import connection
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 Case = tuple[str, str]

@@ -97,7 +97,7 @@ class Frames:
             del self._read[oldest]
 
     def _show(self, video: Video) -> Shown:
-        from lmms_eval_captions.model_wrappers.chat_api.pictures import data_url
+        from lmms_eval_captions.model_wrappers.chat_api import data_url
         from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
         clip = read_frames(video.path, self._n_frames, max_pixels=self._frame_pixels)

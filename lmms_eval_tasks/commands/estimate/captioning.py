@@ -16,7 +16,7 @@ from lmms_eval_captions.lmms_eval_tasks.request_counter import (
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.model_wrappers.chat_api.pictures import FRAME_PIXELS, MAX_NUM_FRAMES
+from lmms_eval_captions.model_wrappers.chat_api import FRAME_PIXELS, MAX_NUM_FRAMES
 from lmms_eval_captions.model_wrappers.model_args import (
     at_least_one,
     parse_model_args,

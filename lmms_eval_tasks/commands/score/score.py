@@ -38,7 +38,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.summary import (
     words_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import protocol_of
-from lmms_eval_captions.model_wrappers.captioner_names import captioner_class
+from lmms_eval_captions.model_wrappers.caption_clips import captioner_class
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,12 +8,12 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from lmms_eval_captions.model_wrappers.generation import Generation
 from lmms_eval_captions.model_wrappers.hf.generation import (
     generation_config,
     n_written,
     new_tokens,
 )
+from lmms_eval_captions.model_wrappers.model_args import Generation
 
 
 class Tokenizer(NamedTuple):

@@ -1,0 +1,340 @@
+"""Chats of ``caption_openai``: how its endpoint is reached, and messages with frames or files."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of, prices_file
+from lmms_eval_captions.judges.endpoint.dialects import OPENAI, api_of
+from lmms_eval_captions.judges.endpoint.endpoint import (
+    Endpoint,
+    EngineConfig,
+    StoreBy,
+    cache_folder,
+    parse_key,
+)
+from lmms_eval_captions.judges.endpoint.progress import Totals, cost_words
+from lmms_eval_captions.judges.endpoint.urls import parse_urls
+from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
+from lmms_eval_captions.judges.files import whole
+from lmms_eval_captions.model_wrappers.video.pictures import fit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
+    from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+Part = dict[str, Any]
+"""A part of a chat message, as OpenAI has them."""
+
+_JPEG_QUALITY: Final = 90
+_JPEG: Final = "data:image/jpeg;base64,"
+MAX_NUM_FRAMES: Final = 32
+FRAME_PIXELS: Final = 768 * 768
+"""Of frames of videos, unless the user says otherwise."""
+IMAGE_PIXELS: Final = 2048 * 2048
+"""Of pictures that tasks show: pages and plans must stay readable."""
+_LEAST_PIXELS: Final = 64 * 64
+"""No picture is made smaller than that."""
+
+
+class Pictures:
+    """Frames of clips as parts of messages; those of one clip are encoded once for all prompts.
+
+    They stay for as long as the clip does. May be asked by several threads.
+
+    Args:
+        frame_pixels: Larger frames are shrunk to that area.
+        image_pixels: Larger pictures that a task shows are shrunk to that area.
+        detail: How closely the endpoint looks, as OpenAI has it; ``None`` for its own choice.
+        n_threads: Frames that are written at once, >= 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        frame_pixels: int,
+        image_pixels: int = IMAGE_PIXELS,
+        detail: str | None = None,
+        n_threads: int = 1,
+    ) -> None:
+        self._frame_pixels = frame_pixels
+        self._image_pixels = image_pixels
+        self._detail = detail
+        self._writers = ThreadPoolExecutor(n_threads, thread_name_prefix="jpeg")
+        self._map: Callable[..., Iterable[Part]] = self._writers.map
+        self._lock = threading.Lock()
+        self._written: WeakKeyDictionary[Clip, Future[list[Part]]] = WeakKeyDictionary()
+
+    def of(self, clip: Clip) -> list[Part]:
+        """Return a clip's frames, in order.
+
+        Raises:
+            DataError: If one cannot be written.
+        """
+        most = self._image_pixels if clip.is_image else self._frame_pixels
+        part = partial(self._part, most_pixels=most)
+        return self.once(clip, lambda: list(self._map(part, clip.frames)))
+
+    def once(self, clip: Clip, write: Callable[[], list[Part]]) -> list[Part]:
+        """Return a clip's parts, encoded by the first thread that asks.
+
+        Raises:
+            DataError: That of ``write``.
+        """
+        with self._lock:
+            written = self._written.get(clip)
+            is_first = written is None
+            if written is None:
+                written = self._written[clip] = Future()
+        if is_first:
+            try:
+                written.set_result(write())
+            except BaseException as error:
+                written.set_exception(error)
+                raise
+        return written.result()
+
+    def close(self) -> None:
+        """End the threads; later frames are encoded without them."""
+        self._map = map
+        self._writers.shutdown(wait=False, cancel_futures=True)
+
+    def _part(self, frame: NDArray[np.uint8], most_pixels: int) -> Part:
+        picture = {"url": data_url(fit(frame, most_pixels))}
+        return {
+            "type": "image_url",
+            "image_url": picture | ({"detail": self._detail} if self._detail else {}),
+        }
+
+
+def data_url(frame: NDArray[np.uint8]) -> str:
+    """Return a frame, (height, width, 3), RGB, as JPEG in a data URL.
+
+    Raises:
+        DataError: If it cannot be written.
+    """
+    import cv2
+
+    quality = [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
+    is_written, jpeg = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), quality)
+    if not is_written:
+        raise DataError(f"a frame of shape {frame.shape} cannot be written as JPEG")
+    return _JPEG + base64.b64encode(jpeg.tobytes()).decode("ascii")
+
+
+def with_smaller_pictures(messages: Sequence[Part], step: int) -> list[Part] | None:
+    """Return messages whose JPEG pictures have ``1 / 2**step`` of their pixels, at least 64 x 64.
+
+    The frames themselves are gone when an endpoint says that they are too large: their JPEGs are
+    read, shrunk and written anew.
+
+    Args:
+        messages: As they were to be sent.
+        step: How often the area is halved, >= 1.
+
+    Returns:
+        The messages, or ``None`` where there is no picture in them that was larger at the step
+        before.
+    """
+    read = {
+        part["image_url"]["url"]: frame
+        for message in messages
+        for part in _pictures_of(message)
+        if (frame := _frame_of(part)) is not None
+    }
+    if not any(_n_pixels(frame) // 2 ** (step - 1) > _LEAST_PIXELS for frame in read.values()):
+        return None
+    smaller = {
+        url: data_url(fit(frame, max(_n_pixels(frame) // 2**step, _LEAST_PIXELS)))
+        for url, frame in read.items()
+    }
+    return [
+        {**message, "content": [_with(part, smaller) for part in message["content"]]}
+        if _pictures_of(message)
+        else message
+        for message in messages
+    ]
+
+
+def _pictures_of(message: Part) -> list[Part]:
+    content = message["content"]
+    return [part for part in content if _is_jpeg(part)] if isinstance(content, list) else []
+
+
+def _is_jpeg(part: Part) -> bool:
+    return part["type"] == "image_url" and str(part["image_url"]["url"]).startswith(_JPEG)
+
+
+def _frame_of(part: Part) -> NDArray[np.uint8] | None:
+    """Decode a picture of ours; ``None`` if it cannot be."""
+    import cv2
+
+    jpeg = base64.b64decode(part["image_url"]["url"].removeprefix(_JPEG))
+    frame = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
+    return None if frame is None else np.asarray(frame, np.uint8)
+
+
+def _n_pixels(frame: NDArray[np.uint8]) -> int:
+    height, width = frame.shape[:2]
+    return int(height * width)
+
+
+def _with(part: Part, urls: Mapping[str, str]) -> Part:
+    """Return a part with another picture."""
+    if not _is_jpeg(part):
+        return part
+    url = part["image_url"]["url"]
+    return {**part, "image_url": {**part["image_url"], "url": urls.get(url, url)}}
+
+
+def chat_messages(
+    job: CaptionJob, parts_of: Callable[[Clip], list[Part]], system_prompt: str | None = None
+) -> list[Part]:
+    """Return the messages of a job.
+
+    Args:
+        job: What is shown, and what is asked.
+        parts_of: Returns the parts that show a clip or picture.
+        system_prompt: Put before everything else.
+    """
+    messages: list[Part] = []
+    if system_prompt:
+        messages.append({"role": "system", "content": system_prompt})
+    content: list[Part] = []
+    for part in job.content:
+        if isinstance(part, str):
+            content.append({"type": "text", "text": part})
+        else:
+            content += parts_of(job.clips[part])
+    return [*messages, {"role": "user", "content": content}]
+
+
+def video_part(job: CaptionJob) -> Part:
+    """Return the file of a job's video as it is, with its sound.
+
+    Raises:
+        DataError: If it shows no video file, or that cannot be read.
+    """
+    path = job.path
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    url = f"data:{media_type(path)};base64,{base64.b64encode(raw).decode('ascii')}"
+    return {"type": "video_url", "video_url": {"url": url}}
+
+
+def media_type(path: Path) -> str:
+    """Return a clip's media type; by its name alone ``.ts`` is a text, and ``.3gp`` sound.
+
+    >>> from pathlib import Path
+    >>> media_type(Path("a.webm")), media_type(Path("a.bin"))
+    ('video/webm', 'video/mp4')
+    """
+    kind = (mimetypes.guess_type(path.name)[0] or "").replace("audio/", "video/")
+    return kind if kind.startswith("video/") or kind == "image/gif" else "video/mp4"
+
+
+def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> Endpoint:
+    """Return the captioner's endpoint; settings of the judge do not apply.
+
+    Raises:
+        SettingsError: If it cannot be used, or needs a key and has none.
+    """
+    given = [base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_URL")]
+    texts = (str(value).strip() for value in given if value)
+    url = next(filter(None, texts), OPENAI.default_url)
+    setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
+    key = os.environ.get(api_key_env, "").strip()
+    urls = parse_urls(setting, url, separators=",;")
+    endpoint = Endpoint(
+        urls=urls,
+        api=api_of(urls),
+        api_key=parse_key(api_key_env, key) if key else None,
+        key_name=api_key_env,
+        alias=whole(str(alias)) if alias else None,
+    )
+    endpoint.require_access(
+        "caption_openai:", "set it, or name an endpoint on this machine with base_url="
+    )
+    return endpoint
+
+
+def engine_config(
+    endpoint: Endpoint, *, concurrency: int, max_cost_usd: float | None, store_by: StoreBy = "model"
+) -> EngineConfig:
+    """Return the engine's settings for an endpoint, in this process.
+
+    Args:
+        endpoint: Where to.
+        concurrency: Most requests in flight.
+        max_cost_usd: Most that this process may be billed, or ``None``.
+        store_by: Whose replies of earlier runs serve.
+    """
+    return EngineConfig(
+        urls=endpoint.urls,
+        store=cache_folder() / "caption_replies",
+        api=endpoint.api,
+        api_key=endpoint.api_key,
+        concurrency=concurrency,
+        role="captioner",
+        store_by=store_by,
+        alias=endpoint.alias,
+        max_cost_usd=max_cost_usd,
+        prices=prices_file(),
+    )
+
+
+def billed(totals: Totals) -> str:
+    """Return the requests of this process and their cost, for the log.
+
+    >>> billed(Totals(calls=3, from_store={"http://a/v1": 2}, tokens={"m": (3000, 60)},
+    ...     usd_by_model={"m": 0.00825}, prices_date="2025-06-30"))
+    '3 calls, 2 replies from the store; 3,000 tokens in, 60 out; $0.01 by the prices of 2025-06-30'
+    """
+    n_in, n_out = map(sum, zip((0, 0), *totals.tokens.values(), strict=True))
+    asked = f"{totals.calls:,} calls, {totals.n_from_store:,} replies from the store"
+    price = cost_words(totals.usd_by_model, totals.prices_date)
+    return f"{asked}; {n_in:,} tokens in, {n_out:,} out; {price}" if totals.calls else asked
+
+
+def cost_limit(value: object, model: str) -> float | None:
+    """The argument ``max_cost``: US dollars, all processes together.
+
+    Args:
+        value: As it was given.
+        model: Whose price must be known.
+
+    Raises:
+        SettingsError: If it is no amount, or the model has no price.
+    """
+    if value is None:
+        return None
+    try:
+        limit_usd = float(str(value).removeprefix("$"))
+    except ValueError:
+        limit_usd = 0.0
+    if isinstance(value, bool) or not 0 < limit_usd < inf:
+        raise SettingsError(
+            f"caption_openai: max_cost: expected US dollars above 0, such as 20, got {value!r}"
+        )
+    try:
+        price_of(model, load_prices(prices_file()), "captioner")
+    except JudgeStoppedError as error:
+        raise SettingsError(str(error)) from error
+    return limit_usd
