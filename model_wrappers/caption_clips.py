@@ -38,29 +38,28 @@ CUSTOM_CLASS: Final = f"{_HERE}.{CUSTOM}.CaptionCustom"
 GREEDY: Final[Mapping[str, object]] = MappingProxyType(
     {"max_new_tokens": 1024, "temperature": 0, "do_sample": False}
 )
-"""How VDC's tasks have captions generated."""
+"""Generation settings of VDC's tasks."""
 _TASK: Final = "clips"
 """Name of the task that the requests are of; no task of a run goes by it."""
 _SPLIT: Final = "test"
 _REASONING: Final = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
-"""What lmms-eval takes out of every answer by default (``--reasoning_tags``)."""
+"""Reasoning tags that lmms-eval removes by default (``--reasoning_tags``)."""
 
 
 class ClipCaptioner:
-    """A captioner that is handed clips, and asked as lmms-eval asks it for our tasks' captions.
+    """A captioner of clips, asked as lmms-eval asks it for our tasks' captions.
 
     Its greedy captions are those that lmms-eval's run hands to the judge for the same prompt and
-    settings, however the clips are divided into calls. Captions are kept as in such a run: those
-    of earlier runs and calls are taken, and later ones find them. Captions that are drawn at
-    random are kept under their place in a call, and differ from those of a run. No setting of the
-    judge is read. One process calls it from one thread.
+    settings, however the clips are divided into calls. Captions are kept, and reused, as in such a
+    run. Captions that are drawn at random differ from those of a run. No setting of the judge is
+    read. One process calls it from one thread.
 
     Args:
-        name: ``caption_hf`` or another of our captioners, or a ``Captioner`` of the user's own as
+        name: ``caption_hf`` or another of our captioners, or a custom ``Captioner`` as
             ``package.module:Class`` or ``file.py:Class``.
         arguments: As ``--model_args`` has them, as one text or by name; ``batch_size`` and
             ``device`` may be among them.
-        prompt: What the captioner is asked about each clip.
+        prompt: Question about each clip.
         generation: Generation settings, as a task's YAML has them under ``generation_kwargs``.
 
     Raises:
@@ -86,7 +85,7 @@ class ClipCaptioner:
         self._model: CaptionModel | None = _make(name, arguments)
 
     def captions(self, clips: Sequence[str | Path]) -> list[str]:
-        """One caption per clip, in their order, or a ``NoCaption`` that says why there is none.
+        """Return one caption per clip, in their order, or a ``NoCaption`` with the reason.
 
         Args:
             clips: Paths of video files.
@@ -110,7 +109,7 @@ class ClipCaptioner:
         return [_as_handed_on(result) for result in results]
 
     def close(self) -> None:
-        """Give back the model's memory, and end decoders and engine; once is enough."""
+        """Free the model's memory, and end decoders and engine; once is enough."""
         model, self._model = self._model, None
         if model is not None:
             model.clean()
@@ -127,7 +126,7 @@ class ClipCaptioner:
         self.close()
 
     def _request(self, doc_id: int, *, is_simple: bool) -> Instance:
-        """A request for one caption, as lmms-eval makes them of our tasks' hooks."""
+        """Return a request for one caption, as lmms-eval makes it of our tasks' hooks."""
         from lmms_eval.api.instance import Instance
 
         settings = dict(self.generation)
@@ -158,7 +157,7 @@ def _make(name: str, arguments: str | Mapping[str, str]) -> CaptionModel:
 
 
 def _parsed(arguments: str | Mapping[str, str]) -> dict[str, object]:
-    """Arguments with the values that lmms-eval makes of texts."""
+    """Return arguments with the values that lmms-eval makes of texts."""
     if isinstance(arguments, str):
         return parse_model_args(arguments)
     from lmms_eval.utils import handle_arg_string
@@ -178,7 +177,7 @@ def _why_none(model: CaptionModel, position: int) -> NoCaption:
 
 
 def _as_handed_on(result: object) -> str:
-    """What lmms-eval makes of an answer before it hands it to a task."""
+    """Return an answer as lmms-eval hands it to a task."""
     from lmms_eval.api.instance import unwrap_generation_output
     from lmms_eval.api.reasoning import strip_reasoning_tags
 

@@ -1,4 +1,4 @@
-"""The ``caption_custom`` model: a ``Captioner`` of the user's own, by the name of its class."""
+"""The ``caption_custom`` model: a custom ``Captioner``, by the name of its class."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CaptionCustom(CaptionModel):
         arguments: Mapping[str, object],
         additional_config: Mapping[str, object] | None = None,
     ) -> Captioner:
-        """The user's captioner.
+        """Return the user's captioner.
 
         Raises:
             SettingsError: If no class is named, there is no ``Captioner`` of that name, or it does
@@ -58,7 +58,7 @@ class CaptionCustom(CaptionModel):
 def _require_arguments(
     captioner: type[Captioner], typed: Iterable[str], given: Mapping[str, object]
 ) -> None:
-    """Stop where a class cannot be called with its arguments; an error of its own is its own.
+    """Raise if a class cannot be called with its arguments.
 
     Args:
         captioner: The class.
@@ -80,7 +80,7 @@ def _require_arguments(
 
 
 def load_class(name: object) -> type[Captioner]:
-    """A captioner by ``module:Class`` or ``file.py:Class``.
+    """Load a captioner by ``module:Class`` or ``file.py:Class``.
 
     Raises:
         SettingsError: If there is no such class, or it is no ``Captioner``.
@@ -106,7 +106,7 @@ def load_class(name: object) -> type[Captioner]:
 
 
 def _load_module(name: str) -> ModuleType:
-    """Import a module; the ``lmms-eval`` command does not look into the working directory."""
+    """Import a module, of the working directory, too, which ``lmms-eval`` leaves out."""
     here = str(Path.cwd())
     is_new = here not in sys.path and "" not in sys.path
     if is_new:

@@ -1,4 +1,4 @@
-"""The ``caption_file`` model: captions that were written before, looked up instead of generated."""
+"""The ``caption_file`` model: captions from files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _KNOWN_ARGS = ("path", "column", "missing")
 MISSING = ("error", "skip", "drop")
-"""What may be done where a caption is missing."""
+"""Reactions to a missing caption."""
 _LEFT = {
     "skip": "Their questions are left unscored (missing=skip)",
     "drop": "They are left out of their tasks (missing=drop)",
@@ -88,7 +88,7 @@ class CaptionFile(CaptionModel):
         self._captions_of = open_captions(self._path, None if column is None else str(column))
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
-        """One caption per request, in the order of the requests, unchanged, or a ``NoCaption``.
+        """Return one caption per request, in order, unchanged, or a ``NoCaption``.
 
         Raises:
             CaptionError: If a document names no video, or a video has no caption and

@@ -1,7 +1,7 @@
 """The ``caption_openai`` model: any OpenAI-compatible endpoint that sees images or videos.
 
-The engine of the judge asks: as many requests in flight as the endpoint takes, retries of what can
-pass, and every reply on disk before it counts, so that no caption is ever paid for twice.
+The judge's engine asks: as many requests in flight as the endpoint takes, retries, and every reply
+on disk before it counts, so that no caption is paid for twice.
 """
 
 from __future__ import annotations
@@ -51,21 +51,20 @@ if TYPE_CHECKING:
 
 _PROTOCOL: Final = "caption:1"
 _FINISH_S: Final = 30.0
-"""How long replies under way are waited for where a run is ended: job managers give that long."""
+"""Wait for replies in flight when a run is stopped; job managers allow about as long."""
 _SEND: Final = ("frames", "video")
 _DETAIL: Final = ("auto", "low", "high")
 _OURS: Final = ("model", "messages", "stream", "n")
-"""What a body has of its own."""
+"""Fields of the body that the captioner sets."""
 
 
 class CaptionOpenai(Captioner):
     """Captions by an endpoint such as OpenAI's, vLLM's or SGLang's.
 
     The key is read from ``OPENAI_API_KEY`` or the variable that ``api_key_env`` names; an endpoint
-    on this machine needs none. Captions are kept under ``LMMS_CAPTIONS_CACHE``: a run that was
-    ended goes on where it stopped, and a finished one costs nothing when it is run again. Where an
-    endpoint takes no request so large (413), frames are sent smaller; the caption is kept all the
-    same.
+    on this machine needs none. Captions are kept under ``LMMS_CAPTIONS_CACHE``: a rerun resumes,
+    and costs nothing after a finished run. If an endpoint refuses a request as too large (413),
+    frames are sent smaller.
 
     Args:
         model: Name that the endpoint knows.
@@ -101,8 +100,8 @@ class CaptionOpenai(Captioner):
     takes = "all"
     prepare_threads = 2
     without_bearing = frozenset({"api_key_env", "base_url", "concurrency", "max_cost", "timeout_s"})
-    """Replies are kept by the engine, for every captioner of the model's name; as captions they are
-    kept beside, so that a rerun need not read the clips to know what it would ask."""
+    """The engine keeps replies for every captioner of the model's name; the captions of a run are
+    kept, too, so that a rerun need not read the clips to know its requests."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -186,7 +185,7 @@ class CaptionOpenai(Captioner):
         self._promises = Promises(2 * n_in_flight, self._words)
 
     def identity(self) -> Mapping[str, object]:
-        """See ``Captioner``; the address may come from the environment."""
+        """Return the key of kept captions; the address may come from the environment."""
         return {**super().identity(), "endpoints": self._engine.config.endpoints}
 
     def prepare(
@@ -194,7 +193,7 @@ class CaptionOpenai(Captioner):
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002
     ) -> list[list[Part]]:
-        """What is shown and asked, as messages of a chat."""
+        """Return frames and questions as messages of a chat."""
         return [
             chat_messages(job, partial(self._parts_of, job), self.system_prompt) for job in jobs
         ]
@@ -213,7 +212,7 @@ class CaptionOpenai(Captioner):
         ]
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
-        """As of ``Captioner``; whatever ends it, replies that are under way are waited for."""
+        """Return captions; whatever ends the call, replies in flight are waited for."""
         with finishing(self._finish):
             finished = super().generate_until(requests)
         self._tell_of_other_endpoints()
@@ -229,7 +228,7 @@ class CaptionOpenai(Captioner):
         super().clean()
 
     def _finish(self) -> None:
-        """Keep the replies under way, which are paid for; nothing more is asked."""
+        """Keep the replies in flight, which are paid for; nothing more is asked."""
         n_in_flight = self._engine.n_in_flight
         if n_in_flight:
             logger.warning(
@@ -242,7 +241,7 @@ class CaptionOpenai(Captioner):
         self._engine.close(_FINISH_S)
 
     def _tell_of_other_endpoints(self) -> None:
-        """Name the addresses whose replies served: another server may call another model so."""
+        """Log the addresses whose replies were used: the name may mean another model there."""
         own = set(self._engine.config.endpoints)
         others = {k: n for k, n in self._engine.totals().from_store.items() if k not in own}
         if others:
@@ -256,7 +255,7 @@ class CaptionOpenai(Captioner):
             )
 
     def _decode(self, source: Source) -> Shown:
-        """Read nothing that can no more be asked about (key refused, ``max_cost`` reached)."""
+        """Read no clip that can no longer be asked about (key refused, ``max_cost`` reached)."""
         if isinstance(source, Path):
             shown: Seen = "a video" if self.send == "video" else "pictures"
             if reason := self._engine.stopped(self.model_name, shown):
@@ -308,7 +307,7 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 
 
 def _refuse_with_video(names: Sequence[str]) -> None:
-    """Refuse what has no bearing where the file itself is sent."""
+    """Refuse arguments without effect if the file itself is sent."""
     if names:
         raise SettingsError(
             f"caption_openai: send=video sends the file as it is, and the server chooses its "
@@ -318,7 +317,7 @@ def _refuse_with_video(names: Sequence[str]) -> None:
 
 
 def _checked_body(given: dict[str, object]) -> dict[str, object]:
-    """The fields of ``extra_body``, none of which stands for what is asked, and of whom."""
+    """Return the fields of ``extra_body``, after checking that the captioner sets none of them."""
     if ours := sorted(set(given) & set(_OURS)):
         raise SettingsError(
             f"caption_openai: extra_body: {', '.join(ours)} cannot be set there; it holds further "

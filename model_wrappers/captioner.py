@@ -156,7 +156,7 @@ class Captioner(CaptionModel):
 
     @property
     def device(self) -> torch.device:
-        """Where the model runs: this process's own accelerator, or what ``device=`` says."""
+        """Device of the model: this process's own accelerator, or ``device=``."""
         return self._device or super().device
 
     def identity(self) -> Mapping[str, object]:

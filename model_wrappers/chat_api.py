@@ -45,9 +45,9 @@ _JPEG_QUALITY: Final = 90
 _JPEG: Final = "data:image/jpeg;base64,"
 MAX_NUM_FRAMES: Final = 32
 FRAME_PIXELS: Final = 768 * 768
-"""Of frames of videos, unless the user says otherwise."""
+"""Default area of frames of videos."""
 IMAGE_PIXELS: Final = 2048 * 2048
-"""Of pictures that tasks show: pages and plans must stay readable."""
+"""Default area of pictures that tasks show: pages and plans must stay readable."""
 _LEAST_PIXELS: Final = 64 * 64
 """No picture is made smaller than that."""
 

@@ -161,7 +161,7 @@ def _plain(text: str) -> object:
 
 
 DEFAULT_MAX_NEW_TOKENS = 1024
-"""Where a task does not say. Source: VDC, appendix H, the longest of the five benchmarks."""
+"""Default of tasks that set none. Source: VDC, appendix H, the longest of the five benchmarks."""
 
 
 @dataclass(frozen=True, slots=True)

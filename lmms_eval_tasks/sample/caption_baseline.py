@@ -63,14 +63,14 @@ class CaptionBaseline(Captioner):
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002 (of the base's signature)
     ) -> list[Observations]:
-        """What each job's clip shows, measured once for all prompts."""
+        """Measure each job's clip once for all prompts."""
         for job in jobs:
             if job.path not in self._seen:
                 self._seen[job.path] = read_scene(job.clip.frames, job.clip.duration_s)
         return [self._seen[job.path] for job in jobs]
 
     def caption(self, batch: Batch) -> list[str]:
-        """What was measured in each job's clip, first what its prompt asks for."""
+        """Describe each job's clip, beginning with the subject of its prompt."""
         observed = batch.prepared
         if not isinstance(observed, list):
             raise TypeError(f"expected what prepare returned, got {observed!r}")

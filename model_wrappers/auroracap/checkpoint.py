@@ -63,7 +63,7 @@ class Projector(nn.Module):  # type: ignore[misc] # torch is not followed.
 
     @classmethod
     def from_pretrained(cls, folder: Path) -> Projector:
-        """The projector that a folder's ``config.json`` and weights describe."""
+        """Load the projector that a folder's ``config.json`` and weights describe."""
         config = _read_json(folder / "config.json")
         keys = ("depth", "hidden_act", "bias")
         projector = cls(
@@ -83,7 +83,7 @@ def load_auroracap(
     attn_implementation: str = "sdpa",
     size_bias: SizeBias = "released",
 ) -> AuroraCap:
-    """AuroraCap from a folder or a hub repository in its released layout.
+    """Load AuroraCap from a folder or a hub repository in its released layout.
 
     Args:
         pretrained: A folder, or a repository such as ``wchai/AuroraCap-7B-VID-xtuner``.
@@ -118,7 +118,7 @@ def load_auroracap(
 
 
 def load_processor(pretrained: str, *, keep_aspect: bool = False) -> CLIPImageProcessor:
-    """What turns frames into the tower's pixels.
+    """Load the processor that turns frames into the tower's pixels.
 
     Args:
         pretrained: As for :func:`load_auroracap`.
@@ -136,7 +136,7 @@ def load_processor(pretrained: str, *, keep_aspect: bool = False) -> CLIPImagePr
 
 
 def local_folder(pretrained: str) -> Path:
-    """The checkpoint's folder, downloaded where it is not one already.
+    """Return the checkpoint's folder, downloaded if it is a repository.
 
     Raises:
         SettingsError: If it cannot be had, or a part of the layout is missing.
@@ -180,12 +180,12 @@ def _load_tower(folder: Path) -> nn.Module:
 
 
 def _bare(name: str) -> str:
-    """A weight's name as transformers 5 has it."""
+    """Return a weight's name as transformers 5 has it."""
     return name.removeprefix("vision_model.")
 
 
 def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """All weights of a folder, of whatever file format and number of files."""
+    """Read all weights of a folder, of any file format and number of files."""
     from safetensors.torch import load_file
 
     files = sorted(folder.glob("model*.safetensors"))
@@ -198,7 +198,7 @@ def _read_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def _fill(network: nn.Module, weights: Mapping[str, torch.Tensor], folder: Path) -> None:
-    """Give a network its weights; more than it has are ignored."""
+    """Set a network's weights; others are ignored."""
     _require_whole(folder, set(network.state_dict()) - set(weights))
     try:
         network.load_state_dict(weights, strict=False)

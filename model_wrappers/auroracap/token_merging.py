@@ -76,7 +76,7 @@ class TokenMerging:
     """
 
     sizes: list[torch.Tensor]
-    """Of the last pass, aligned with the tower's hidden states: shape (batch, n_tokens) each,
+    """Sizes of the last pass, aligned with the tower's hidden states: shape (batch, n_tokens) each,
     float32, patches that a token stands for, the class token included and counted as one."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which columns of a caption file hold the video and the caption, and how videos are named."""
+"""Columns of a caption file: video, caption, aspect, and spellings of videos."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANY = ""
 
 
 def plain_aspect(aspect: str) -> str:
-    """An aspect as it is compared, or the text as it is where it is none of ``ASPECTS``.
+    """Return an aspect in its plain form, or the text unchanged if it is none of ``ASPECTS``.
 
     >>> plain_aspect("Camera"), plain_aspect("main object "), plain_aspect("Mood")
     ('camera', 'main_object', 'Mood')
@@ -39,7 +39,7 @@ def plain_aspect(aspect: str) -> str:
 
 
 def base_name(video: str) -> str:
-    r"""A video's name without folders, of either slash.
+    r"""Return a video's name without folders, of either slash.
 
     >>> base_name("a/b/clip.mp4"), base_name("a\\clip.mp4")
     ('clip.mp4', 'clip.mp4')
@@ -48,7 +48,7 @@ def base_name(video: str) -> str:
 
 
 def stem(video: str) -> str:
-    """A video's base name without a known video ending; other dots belong to the id.
+    """Return a video's base name without a known video ending; other dots belong to the id.
 
     >>> stem("a/eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
     ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
@@ -57,7 +57,7 @@ def stem(video: str) -> str:
 
 
 def plain_name(video: str) -> str:
-    r"""A video's stem without blanks around, its accents in one form of Unicode.
+    r"""Return a video's stem without surrounding blanks, its accents in one form of Unicode.
 
     macOS writes names of files with accents apart from their letters (NFD), most others do not.
 
@@ -68,13 +68,13 @@ def plain_name(video: str) -> str:
 
 
 def video_names(doc: Mapping[str, object]) -> list[str]:
-    """What a document or row calls its video: the values under ``VIDEO_KEYS``, in that order."""
+    """Return a document's or row's names of its video, those under ``VIDEO_KEYS``, in order."""
     names = (_as_name(doc.get(key)) for key in VIDEO_KEYS)
     return [name for name in names if name is not None]
 
 
 def listed(values: Iterable[str], most: int = 5) -> str:
-    """Names fit for a message: the first few, quoted."""
+    """Return names for a message: the first few, quoted."""
     names = list(values)
     return ", ".join(f"{name!r:.80}" for name in names[:most]) + (
         " and more" if len(names) > most else ""
@@ -82,7 +82,7 @@ def listed(values: Iterable[str], most: int = 5) -> str:
 
 
 def video_of(fields: Mapping[str, object]) -> str | None:
-    """The video that a row is about, or ``None`` where it names none."""
+    """Return the video that a row is about, or ``None`` if it names none."""
     names = video_names(fields)
     if _is_log(fields):
         # The document itself is not logged: its video survives in metric items, or as the target.
@@ -94,7 +94,7 @@ def video_of(fields: Mapping[str, object]) -> str | None:
 
 
 def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, str]:
-    """The captions in a row, by aspect, ``ANY`` for a general one; null counts as not there.
+    """Return the captions in a row, by aspect, ``ANY`` for a general one; null counts as missing.
 
     Those of a row that says that its caption serves all aspects, or has the same text for each, are
     a :class:`GeneralCaption`.
@@ -127,7 +127,7 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
 
 
 def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> str | None:
-    """The aspect that a row's caption of no named one was written for, ``None`` where unknown.
+    """Return the aspect of a caption that names none, by its column, task or file; else ``None``.
 
     A column may be one of an aspect, and a log is that of a task, which its items name, or else the
     name of the file.
@@ -150,7 +150,7 @@ def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> s
 
 @lru_cache(maxsize=64)
 def _aspect_columns(columns: Sequence[str]) -> list[tuple[str, str]]:
-    """Each aspect that has a column of its own, and that column, spelled exactly or nearly so."""
+    """Return each aspect that has a column, and that column, spelled exactly or nearly so."""
     found: dict[str, str] = {}
     for column in columns:
         plain = column.strip().lower()
@@ -162,7 +162,7 @@ def _aspect_columns(columns: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _is_marked_general(fields: Mapping[str, object]) -> bool:
-    """Whether a row of our caption logs, or of a log with verdicts, says so of its caption."""
+    """Return if a row of ours, or of a log with verdicts, marks its caption as general."""
     if fields.get("captions") == KIND:
         return True
     extras = (value.get("extras") for value in fields.values() if isinstance(value, dict))
@@ -184,7 +184,7 @@ def _caption_of(fields: Mapping[str, object], column: str | None) -> object:
 
 
 def _has_no_caption(fields: Mapping[str, object]) -> bool:
-    """Whether a row of a log says, by a verdict or by its tokens, that there was no caption."""
+    """Return if a row of a log shows, by a verdict or its tokens, that there was no caption."""
     if any("no_caption" in item for item in fields.values() if isinstance(item, dict)):
         return True
     # What --predict_only logs: our captioners count no token where they gave no caption.

@@ -26,7 +26,7 @@ _SHOWN: Final = 16
 
 
 def files_of(text: str) -> list[Path]:
-    """The caption files that ``path=`` names, each once, in its order, those of a folder by name.
+    """Return the caption files that ``path=`` names, each once, in its order, a folder's by name.
 
     Commas are lmms-eval's own: files are joined by plus signs. A path that is there as a whole is
     itself, whatever signs are in it.
@@ -46,7 +46,7 @@ def files_of(text: str) -> list[Path]:
 
 
 def caption_files_in(folder: Path) -> list[Path]:
-    """Files right in a folder that may hold captions, by name."""
+    """Return files directly in a folder that may hold captions, by name."""
     return [
         path
         for path in sorted(folder.iterdir())
@@ -78,7 +78,7 @@ def _paths(text: str) -> Iterator[Path]:
 
 
 def _matches(pattern: Path) -> list[Path]:
-    """What there is like a pattern, by name; ``Path.glob`` takes none that begins at the root."""
+    """Return the matches of a pattern, by name; ``Path.glob`` takes none from the root."""
     return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
 
 
@@ -95,7 +95,7 @@ def _files_at(path: Path) -> list[Path]:
 
 
 def rank_file(rank: int, world_size: int) -> str:
-    """The name of the file of one process.
+    """Return the name of the file of one process.
 
     >>> rank_file(3, 16)
     'rank-3-of-16.jsonl'
@@ -104,7 +104,7 @@ def rank_file(rank: int, world_size: int) -> str:
 
 
 def absent_ranks(text: str) -> str:
-    """Which processes have no file among the others, in words; nothing where all are there.
+    """Return a sentence on the processes that have no file; empty if all have one.
 
     A process that was given no caption has no file, so that this explains captions that are
     missing, and is no error by itself.
@@ -135,12 +135,12 @@ _LOG_NAME: Final = re.compile(r"(?P<date>.+?)_samples_(?P<task>.+)\.jsonl(\.gz)?
 
 
 def has_logs(folder: Path) -> bool:
-    """Whether sample logs lie right in a folder."""
+    """Return if sample logs lie directly in a folder."""
     return bool(_logs(folder.iterdir()))
 
 
 def newest_logs(folder: Path) -> dict[str, Path]:
-    """The newest sample log of each task of one model.
+    """Return the newest sample log of each task of one model.
 
     Args:
         folder: A model's own results folder, or one above it.
@@ -165,7 +165,7 @@ def newest_logs(folder: Path) -> dict[str, Path]:
 
 
 def logs_of_run(folder: Path, date: str) -> dict[str, Path]:
-    """The sample log of each task of one run.
+    """Return the sample log of each task of one run.
 
     Args:
         folder: The model's own results folder.
@@ -176,6 +176,6 @@ def logs_of_run(folder: Path, date: str) -> dict[str, Path]:
 
 
 def _logs(paths: Iterable[Path]) -> dict[Path, tuple[str, str]]:
-    """Those paths that are sample logs, with the date and the task in their names."""
+    """Return the paths that are sample logs, with the date and the task in their names."""
     matches = ((path, _LOG_NAME.fullmatch(path.name)) for path in paths)
     return {path: (match["date"], match["task"]) for path, match in matches if match}

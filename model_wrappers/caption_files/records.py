@@ -68,16 +68,16 @@ class CaptionTable:
         self._fill(list(rows), column, may_be_empty=may_be_empty)
 
     def __len__(self) -> int:
-        """How many differently named videos have a caption."""
+        """Return the number of differently named videos that have a caption."""
         return len(self._captions)
 
     @property
     def videos(self) -> Sequence[str]:
-        """The names of the videos that have a caption, as the file spells them."""
+        """Names of the videos that have a caption, as the file spells them."""
         return list(self._captions)
 
     def find(self, video: str, aspect: str | None = None) -> str | None:
-        """The caption of a video, unchanged, or ``None`` where the file has none.
+        """Return the caption of a video, unchanged, or ``None`` if the file has none.
 
         The name is tried as it is, then without folders, then without a video ending too, on both
         sides, so that ``a/b/clip.mp4``, ``clip.mp4`` and ``clip`` are one video; at last without
@@ -175,13 +175,13 @@ class CaptionTable:
 
 
 def _is_of(row: CaptionRow, task: str) -> bool:
-    """Whether a row says that its caption is of a task."""
+    """Return if a row names a task as that of its caption."""
     named = row.fields.get("task")
     return isinstance(named, str) and named.strip().lower() == task.lower()
 
 
 def open_captions(path: str | Path, column: str | None = None) -> Callable[[str], CaptionTable]:
-    """A look-up from task name to that task's captions.
+    """Return a look-up from task name to that task's captions.
 
     Args:
         path: A caption file, or several as :func:`files_of` takes them, whose rows serve any task,
@@ -226,7 +226,7 @@ _Key = tuple[str, str, str]
 
 
 def read_files(paths: Sequence[Path], column: str | None) -> list[CaptionRow]:
-    """The rows of all files, in order.
+    """Return the rows of all files, in order.
 
     Args:
         paths: At least one.
@@ -255,7 +255,7 @@ def read_files(paths: Sequence[Path], column: str | None) -> list[CaptionRow]:
 
 
 def _captions(rows: Sequence[CaptionRow], path: Path, column: str | None) -> dict[_Key, str]:
-    """What counts in one file: the last caption of each video and aspect."""
+    """Return the captions of one file: the last one of each video and aspect."""
     captions: dict[_Key, str] = {}
     for row in rows:
         video = video_of(row.fields)

@@ -35,7 +35,7 @@ _ROWS_AT_ONCE: Final = 1024
 def open_csv(
     path: Path, *, separators: str = ",", expected: Collection[str] = ()
 ) -> Iterator[CsvTable]:
-    """The table in a file, see :class:`CsvTable`.
+    """Open the table in a file, see :class:`CsvTable`.
 
     Raises:
         OSError: As :func:`open_file`, or ValueError, which :class:`CsvTable` raises, too.
@@ -99,7 +99,7 @@ class CsvTable:
 
 
 def _separator(header: str, separators: str, expected: Collection[str]) -> str:
-    """The separator that makes the most of a header.
+    """Return the separator that fits a header best.
 
     >>> _separator("video_id;caption, in English", ",;", ["video_id"])
     ';'
@@ -113,7 +113,7 @@ def _separator(header: str, separators: str, expected: Collection[str]) -> str:
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
-    """The rows of a file by column, in order; what is neither text nor a number is ``None``.
+    """Yield the rows of a file by column; values that are neither text nor numbers are ``None``.
 
     Raises:
         OSError: If it cannot be read, or is no regular file.
@@ -150,13 +150,13 @@ class CaptionRow:
     """One row of a caption file."""
 
     place: str
-    """Where the row stands in its file, for messages: ``line 3``."""
+    """Position of the row in its file, for messages: ``line 3``."""
     fields: Mapping[str, object]
     """Column name to value, as the file has it."""
 
 
 def read_rows(path: Path) -> list[CaptionRow]:
-    """All rows of a caption file, in the file's order.
+    """Return all rows of a caption file, in the file's order.
 
     Args:
         path: A ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file in UTF-8 (a byte order mark is
@@ -277,4 +277,4 @@ _READERS: Mapping[str, Callable[[Path], Iterator[CaptionRow]]] = {
     ".parquet": _parquet_rows,
 }
 ENDINGS: Final = tuple(_READERS)
-"""How the names of caption files end, before ``.gz``."""
+"""Endings of caption files, before ``.gz``."""

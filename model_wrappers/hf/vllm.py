@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Prompt = dict[str, Any]
 """vLLM's ``TextPrompt``."""
 _SCALING: Final = ("do_rescale", "rescale_factor", "do_normalize", "image_mean", "image_std")
-"""What a processor makes of the values of a pixel."""
+"""Settings of a processor that affect the values of a pixel."""
 
 
 def vllm_prompt(processor: Processor, job: CaptionJob, showing: Showing) -> Prompt:

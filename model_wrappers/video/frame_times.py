@@ -15,7 +15,7 @@ Stamps = tuple[int | None, int | None]
 _JUMP_S: Final = 10.0
 """A longer step forwards in a broadcast stream is a new clock (``-dts_delta_threshold``)."""
 _BACK_S: Final = 1.0
-"""So is a longer step backwards."""
+"""A longer step backwards is a new clock, too."""
 _MOST_BAD: Final = 0.2
 """Share of frames' own stamps that may be missing or out of order before packets' count."""
 

@@ -1,4 +1,4 @@
-"""What the camera does between the frames of one shot: pan, tilt, zoom, or nothing that shows."""
+"""Movement of the camera between the frames of one shot: pan, tilt, zoom, or none."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _name(placements: NDArray[np.float64], size: tuple[int, int]) -> CameraMove 
 
 
 def _shakes(steps: NDArray[np.float64]) -> bool:
-    """Whether steps, shape (n, 2), go to and fro."""
+    """Return if steps, shape (n, 2), go to and fro."""
     axis = int(np.abs(steps).mean(axis=0).argmax())
     moves = steps[:, axis][np.abs(steps[:, axis]) >= _MIN_SHAKE]
     n_turns = int(np.sum(np.sign(moves[1:]) != np.sign(moves[:-1])))
@@ -126,7 +126,7 @@ def _n_cells(points: NDArray[np.float32], shape: tuple[int, ...]) -> int:
 
 
 def _is_same(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> bool:
-    """Whether most of the picture stays where it is, a change of lighting set aside."""
+    """Return if most of the picture stays in place, except for a change of lighting."""
     before, after = earlier.astype(np.float64), later.astype(np.float64)
     gain = float(np.median(after) / max(np.median(before), 1.0))
     return bool(np.mean(np.abs(after - gain * before) > 14) < 0.25)

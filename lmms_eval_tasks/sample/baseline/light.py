@@ -1,4 +1,4 @@
-"""What the light does in a clip: nothing, a slow change, a flash, or flicker."""
+"""Changes of light in a clip: none, a slow one, a flash, or flicker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MIN_LIGHT: Final = 1.25
 _MIN_JUMP: Final = 1.4
 """Smallest ratio of brightness, to the frames around it, of a frame that is lit otherwise."""
 _MOST_UNLIKE: Final = 0.25
-"""What may remain of a picture beside itself, dimmed or lit, in [0, 1]."""
+"""Largest remainder between a picture and itself, dimmed or lit, in [0, 1]."""
 _BLANK: Final = 8.0
 """Spread of the levels of a frame that shows nothing but light or dark, of 255."""
 _MIN_LIKENESS: Final = 0.5
@@ -27,7 +27,7 @@ _MIN_FLICKERS: Final = 3
 
 
 def flashes(frames: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which frames show the picture before and after them in another light, or nothing at all.
+    """Find frames that show the picture around them in another light, or nothing at all.
 
     Args:
         frames: Shape (n, height, width, 3), RGB, n >= 1.
@@ -58,7 +58,7 @@ def flashes(frames: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def unlikeness(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
-    """What remains of the second picture beside the first one dimmed or lit, in [0, 1]."""
+    """Return the remainder of the second picture minus the first one dimmed or lit, in [0, 1]."""
     before, after = earlier.astype(np.float64), later.astype(np.float64)
     gain = float(np.sum(before * after) / max(np.sum(before * before), 1.0))
     remainder, whole = np.sum((after - gain * before) ** 2), np.sum(after * after)
@@ -66,7 +66,7 @@ def unlikeness(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
 
 
 def read_light(gray: NDArray[np.uint8], is_flash: NDArray[np.bool_]) -> Light | None:
-    """What the light does over one shot, ``None`` where it cannot be told.
+    """Return the change of light over one shot, ``None`` if it is not clear.
 
     Args:
         gray: Shape (n, height, width), gray levels.
@@ -87,7 +87,7 @@ def read_light(gray: NDArray[np.uint8], is_flash: NDArray[np.bool_]) -> Light | 
 
 
 def _is_alike(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> bool:
-    """Whether two frames show the same in the same light."""
+    """Return if two frames show the same in the same light."""
     return (
         not _has_jumped(one, other)
         and unlikeness(one, other) <= _MOST_UNLIKE

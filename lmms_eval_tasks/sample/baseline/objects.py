@@ -45,14 +45,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What one frame shows."""
+    """Content of one frame."""
 
     background: str | None
     """Colour name of an even background, or ``None`` where no colour covers enough."""
     parts: tuple[Part, ...]
     """Objects from large to small; empty without an even background."""
     has_letters: bool
-    """Whether a row of small odd shapes looks like text."""
+    """True if a row of small odd shapes looks like text."""
     n_marks: int
     """Patches too small for objects."""
 

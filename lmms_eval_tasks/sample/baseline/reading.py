@@ -1,4 +1,4 @@
-"""What classical computer vision can tell about a clip: colours, objects, camera, light, cuts."""
+"""Measurements of a clip by classical computer vision: colours, objects, camera, light, cuts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class SeenObject:
     motion: str | None
     """``still``, ``left``, ``up and to the right`` and so on; ``None`` where it cannot be told."""
     position: tuple[float, float]
-    """Its center when first seen, as shares of the frame from the upper left."""
+    """Center when first seen, as shares of the frame from the upper left."""
     area: float
     """Share of the frame when first seen."""
 
@@ -65,13 +65,13 @@ class SeenShot:
     colors: tuple[str, ...]
     """Colours that cover at least a fifth of the picture each, the commonest first."""
     is_patterned: bool
-    """Whether many small marks lie on the background."""
+    """True if many small marks lie on the background."""
     objects: tuple[SeenObject, ...]
     """The largest first; empty where nothing can be told apart."""
     is_cluttered: bool
-    """Whether there were too many parts to call them objects."""
+    """True if there were too many parts to call them objects."""
     has_letters: bool
-    """Whether something looks like a line of text; it is not read."""
+    """True if something looks like a line of text; it is not read."""
     camera: CameraMove | None
     """``None`` where it cannot be told."""
     light: Light | None
@@ -207,7 +207,7 @@ def _object(track: dict[int, Part], camera: CameraPath, size: tuple[int, int]) -
 
 
 def _motion(track: dict[int, Part], placements: NDArray[np.float64], size: tuple[int, int]) -> str:
-    """Where an object went in the scene, the camera's own movement taken away."""
+    """Return the motion of an object in the scene, minus the camera's own."""
     start, end = min(track), max(track)
     carried = placements[end] @ np.linalg.inv(placements[start]) @ [*track[start].center, 1.0]
     across = float(track[end].center[0] - carried[0]) / size[0]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
 
 Focus = Literal["all", "short", "camera", "background", "objects"]
-"""What a caption speaks of first; ``short`` leaves out the rest."""
+"""Subject that a caption begins with; ``short`` leaves out the rest."""
 
 _DENSE_S = 0.4
 """Seconds between frames up to which no shot is taken to have been missed."""
@@ -42,7 +42,7 @@ _LIGHT: dict[Light, str] = {
 
 
 def focus_of(prompt: str) -> Focus:
-    """What a caption prompt asks for, by the words in it.
+    """Return the subject that a caption prompt asks for, by its words.
 
     >>> focus_of("Describe any camera zooms, pans, or angle changes.")
     'camera'
