@@ -85,8 +85,10 @@ class CaptionLog:
             more: ``key`` and ``tokens``, for reuse.
         """
         digest = digest_of(task, video_id, aspect, caption.strip())
-        if digest not in self._early:
-            self._early.add(digest)
+        # Two draws may be equal, and each is kept under a key of its own.
+        row = f"{digest} {more.get('key', '')}"
+        if row not in self._early:
+            self._early |= {digest, row}
             self._save(more, task, video_id, caption, aspect)
 
     def _save(

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
+_MOST_PROCESSES: Final = 4
+"""Decoders at most, unless a captioner wants more."""
 _CLIPS_PER_PROCESS: Final = 500
 """A process is replaced after this many clips: libraries leak."""
 _FRAME_COPIES: Final = 2
@@ -77,7 +79,7 @@ class Decoders:
     """Decoding processes, started at first use."""
 
     def __init__(self) -> None:
-        self.n_processes = 1
+        self.n_processes = max(1, min(_MOST_PROCESSES, (os.cpu_count() or 1) // 2))
         """Clips that are read at once; takes effect when the processes are started."""
         self.forget()
 
