@@ -48,6 +48,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Decoders]:
     """Decoders of the test's own."""
     decoders.DECODERS.stop()
     own = Decoders()
+    own.n_processes = 1
     monkeypatch.setattr(decoders, "DECODERS", own)
     yield own
     own.stop()
