@@ -7,7 +7,15 @@ from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 ROOT = "lmms_eval_captions"
-FOLDERS = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+FOLDERS = (
+    "analysis",
+    "cli",
+    "construction",
+    "judges",
+    "lmms_eval_tasks",
+    "metrics",
+    "model_wrappers",
+)
 REPOSITORY = "https://github.com/lmms-eval-captions/lmms-eval-captions"
 
 

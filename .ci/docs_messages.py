@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-ROOMS: Final = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+ROOMS: Final = (
+    "analysis", "cli", "construction", "judges", "lmms_eval_tasks", "metrics", "model_wrappers",
+)  # fmt: skip
 HOLE: Final = "..."
 """Stands for what a message fills in."""
 _FORMATTED: Final = re.compile(r"\{(:[^{}]*|![rs])?\}")

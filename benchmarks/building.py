@@ -35,14 +35,11 @@ from builder_replies import Told
 from builder_server import Builder, BuilderServer
 from building_runs import in_this_process
 from building_speed import Wish, measure_speed
+from lmms_eval_captions.construction.build import Built
+from lmms_eval_captions.construction.filters import blind_accuracy, blind_check
+from lmms_eval_captions.construction.models import ModelPool
+from lmms_eval_captions.construction.pipeline import kept
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built
-from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Engines
-from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import (
-    blind_accuracy,
-    blind_check,
-)
-from lmms_eval_captions.lmms_eval_tasks.commands.building.work import kept
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from planted_builds import KINDS, Recovered, recovered
 
@@ -89,8 +86,8 @@ def print_filters(kind: str, told: Told, clips: Path, folder: Path) -> int:
         for each in filters:
             print(each.text() + ("" if each.reaches() else " MISSED"), flush=True)
         missed = sum(not each.reaches() for each in filters)
-        if "blind" in built.work.rows:
-            before = blind_accuracy(built.work.rows["blind"])
+        if "blind" in built.context.rows:
+            before = blind_accuracy(built.context.rows["blind"])
             after = blind_accuracy_of_kept(built, folder)
             is_met = abs(after - CHANCE) <= FROM_CHANCE
             missed += not is_met
@@ -124,12 +121,12 @@ def blind_accuracy_of_kept(built: Built, folder: Path) -> float:
     """What solvers know of the questions that stay, in trials that did not choose them."""
     options = replace(built.options, seed=built.options.seed + 1)
     settings = read_judge_settings({"LMMS_CAPTIONS_CACHE": str(folder / "cache")})
-    work = replace(built.work, options=options, crew=Engines(settings, None))
+    context = replace(built.context, options=options, pool=ModelPool(settings, None))
     try:
-        rows = kept(built.work.rows[list(built.work.rows)[-1]])
-        return blind_accuracy(blind_check(work, rows))
+        rows = kept(built.context.rows[list(built.context.rows)[-1]])
+        return blind_accuracy(blind_check(context, rows))
     finally:
-        work.crew.close()
+        context.pool.close()
 
 
 def _options() -> argparse.Namespace:

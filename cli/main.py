@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lmms_eval_captions import __version__
 from lmms_eval_captions.cli.agree import add_agree
+from lmms_eval_captions.cli.build import add_build, build_estimate
 from lmms_eval_captions.cli.compare import add_compare
 from lmms_eval_captions.cli.label import add_label, add_labels
 from lmms_eval_captions.cli.meta_eval import add_meta_eval
@@ -19,7 +20,6 @@ from lmms_eval_captions.cli.settings_flags import settings_taken
 from lmms_eval_captions.cli.stability import add_stability
 from lmms_eval_captions.cli.t2v_verify import add_t2v_verify
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import add_build
 from lmms_eval_captions.lmms_eval_tasks.commands.estimate.cli import add_estimate
 from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.cli import add_judge
 from lmms_eval_captions.lmms_eval_tasks.commands.moments import moment_since
@@ -98,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     add_compare(commands)
     add_meta_eval(commands)
     add_build(commands)
-    add_estimate(commands)
+    add_estimate(commands, build_estimate)
     add_agree(commands)
     add_judge(commands)
     add_score(commands)

@@ -14,17 +14,17 @@ from lmms_eval_captions.analysis.label.pairs import draw
 from lmms_eval_captions.analysis.label.report import Report
 from lmms_eval_captions.analysis.tables import Part, plural, table, with_interval
 from lmms_eval_captions.analysis.web_page.frames import frames_of_files
+from lmms_eval_captions.construction import people, pipeline
+from lmms_eval_captions.construction.filters import listed
+from lmms_eval_captions.construction.pipeline import Row, kept
+from lmms_eval_captions.construction.writing import CLIPS
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.commands.building import answers, criteria, people, stages
-from lmms_eval_captions.lmms_eval_tasks.commands.building.filters.blind import listed
-from lmms_eval_captions.lmms_eval_tasks.commands.building.reading_clips import CLIPS
-from lmms_eval_captions.lmms_eval_tasks.commands.building.work import Row, kept
 from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
 
 _OF_QUESTION: Final = frozenset({"id", "video", "question", "answer"})
 _CHOICES: Final = (
-    Choice(key="y", name=answers.YES, text="Yes"),
-    Choice(key="n", name=answers.NO, text="No"),
+    Choice(key="y", name=people.YES, text="Yes"),
+    Choice(key="n", name=people.NO, text="No"),
 )
 
 
@@ -52,27 +52,27 @@ def questions_to_check(folder: Path) -> BuiltQuestions:
         DataError: If a stage's file is missing or cannot be read, or no question is left.
     """
     kind = folder.expanduser().resolve().name
-    if kind not in criteria.CRITERIA:
+    if kind not in people.CRITERIA:
         raise SettingsError(
             f"--build: expected the folder of a benchmark that was built, such as DATA/capquiz, or "
-            f"one of {', '.join(criteria.CRITERIA)}, got {str(folder)!r}"
+            f"one of {', '.join(people.CRITERIA)}, got {str(folder)!r}"
         )
-    files = stages.stage_files(folder.expanduser())
+    files = pipeline.stage_files(folder.expanduser())
     names = [path.stem.partition("-")[2] for path in files]
-    end = next((place for place, name in enumerate(names) if name in criteria.CHECKS), len(files))
+    end = next((place for place, name in enumerate(names) if name in people.CHECKS), len(files))
     if not end or CLIPS.name not in names:
         raise DataError(
-            f"--build: expected files of stages in {folder / stages.FOLDER}, got "
+            f"--build: expected files of stages in {folder / pipeline.FOLDER}, got "
             f"{', '.join(path.name for path in files) or 'none'}; run lmms-eval-captions build "
             f"{kind} first"
         )
-    rows = kept(stages.read_stage(files[end - 1])[1])
+    rows = kept(pipeline.read_stage(files[end - 1])[1])
     if not rows or not all(row.keys() >= _OF_QUESTION for row in rows):
         raise DataError(
             f"{files[end - 1]}: expected questions, got {len(rows):,} other rows; run "
             f"lmms-eval-captions build {kind} to its end"
         )
-    clips = kept(stages.read_stage(files[names.index(CLIPS.name)])[1])
+    clips = kept(pipeline.read_stage(files[names.index(CLIPS.name)])[1])
     paths = {str(row["video"]): Path(str(row["path"])) for row in clips}
     return BuiltQuestions(kind, names[end - 1], rows, paths)
 
@@ -100,21 +100,21 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
             of_judge=lambda _logged: None,
             judgement=lambda _logged, _label: {},
         )
-        for criterion in criteria.CRITERIA[questions.kind]
+        for criterion in people.CRITERIA[questions.kind]
     }
     items = list(_items(questions.kind, rows))
-    return page_of(answers.PAGE_KIND, items, [], gradings, options, frames)
+    return page_of(people.PAGE_KIND, items, [], gradings, options, frames)
 
 
 def _items(kind: str, rows: Sequence[Row]) -> Iterator[Item]:
     for number, row in enumerate(rows):
         # With its options, if it has any, each on a line.
         question = "\n".join(filter(None, (row["question"], listed(row.get("options") or ()))))
-        for place, criterion in enumerate(criteria.CRITERIA[kind]):
+        for place, criterion in enumerate(people.CRITERIA[kind]):
             exported = {
                 "benchmark": kind, "video_id": row["video"], "question_id": row["id"],
                 "question": row["question"], "answer": row["answer"],
-                "text_digest": answers.text_digest(row), "criterion": criterion.name,
+                "text_digest": people.text_digest(row), "criterion": criterion.name,
             }  # fmt: skip
             yield item_of(
                 kind, row["video"], exported, id=f"{number}-{place}", grading=criterion.name,
@@ -143,13 +143,13 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
     Raises:
         DataError: If a file cannot be read, or has no answer about these questions.
     """
-    given = answers.read_answers(paths, questions.kind)
+    given = people.read_answers(paths, questions.kind)
     checked = people.check_by_people(questions.rows, given, questions.kind, fewest=fewest)
     matched, rows = checked.matched, kept(checked.rows)
     dropped = Counter(str(row["dropped"]) for row in checked.rows if "dropped" in row)
     by_criterion = {
         criterion.name: {**_counts(checked, criterion), "ac1": checked.ac1[criterion.name]}
-        for criterion in criteria.CRITERIA[questions.kind]
+        for criterion in people.CRITERIA[questions.kind]
     }
     agreements = [
         [name, f"{of['n_answered']:,}", f"{of['n_yes']:,}", with_interval(of["ac1"], 3)]
@@ -188,7 +188,7 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
     return Report(part, {"built": document})
 
 
-def _counts(checked: people.Checked, criterion: criteria.Criterion) -> dict[str, int]:
+def _counts(checked: people.Checked, criterion: people.Criterion) -> dict[str, int]:
     counts = [votes.counts(criterion) for votes in checked.matched.votes]
     return {
         "n_answered": sum(n > 0 for _, n in counts),
@@ -205,7 +205,7 @@ def _people(checked: people.Checked) -> Iterator[list[str]]:
         }
         yield [
             person,
-            *(f"{of.count(answers.YES):,} of {len(of) - of.count(None):,}" for of in said.values()),
+            *(f"{of.count(people.YES):,} of {len(of) - of.count(None):,}" for of in said.values()),
         ]
 
 
@@ -218,7 +218,7 @@ def _notes(checked: people.Checked) -> Iterator[str]:
         if n:
             yield f"{plural(n, 'answer')} not used: {why}"
     if few:
-        fewest = criteria.PAPER_ANNOTATORS
+        fewest = people.PAPER_ANNOTATORS
         yield (
             f"{few:,} of the kept questions were answered by fewer than {fewest} people; in the "
             f"paper at least {fewest} look at each"

@@ -20,7 +20,15 @@ from lmms_eval_captions.model_wrappers.model_args import arguments_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCUMENTS: Final = tuple(documents())
-ROOMS: Final = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+ROOMS: Final = (
+    "analysis",
+    "cli",
+    "construction",
+    "judges",
+    "lmms_eval_tasks",
+    "metrics",
+    "model_wrappers",
+)
 
 
 def _text(document: str) -> str:

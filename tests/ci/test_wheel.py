@@ -15,7 +15,9 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("analysis", "cli", "judges", "lmms_eval_tasks", "metrics", "model_wrappers")
+FOLDERS = (
+    "analysis", "cli", "construction", "judges", "lmms_eval_tasks", "metrics", "model_wrappers",
+)  # fmt: skip
 PACKAGE = "lmms_eval_captions"
 OF_ROOT = ("__init__.py", "constraints.txt", "py.typed")
 """Files of the root that are installed."""

@@ -18,10 +18,10 @@ from builder_replies import MARKS, Asked, Told, reply_to
 from builder_server import Builder, BuilderServer, Form, spoil_nothing
 from building_runs import in_this_process, options_of
 from ended_builds import contents, hasten, name_clips, start
+from lmms_eval_captions.construction.build import KINDS as NAMES
+from lmms_eval_captions.construction.build import Built, kind_of
+from lmms_eval_captions.construction.pipeline import kept
 from lmms_eval_captions.judges.errors import JudgeError
-from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built
-from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import NAMES, kind_of
-from lmms_eval_captions.lmms_eval_tasks.commands.building.work import kept
 from planted_questions import names_in
 
 PER_VIDEO = 40
@@ -253,7 +253,7 @@ class Spoiler:
 def questions_of(built: Built) -> set[tuple[object, ...]]:
     """The questions that are left, whatever their places are."""
     keys = ("video", "question", "answer", "category", "subset")
-    rows = kept(built.work.rows[list(built.work.rows)[-1]])
+    rows = kept(built.context.rows[list(built.context.rows)[-1]])
     return {(*(row.get(key) for key in keys), frozenset(row.get("options", ()))) for row in rows}
 
 

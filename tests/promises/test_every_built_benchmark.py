@@ -16,8 +16,8 @@ from builder_server import Builder, BuilderServer
 from building_runs import command, in_this_process
 from ended_builds import hasten, name_clips
 from ended_runs import judge
-from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built
-from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import NAMES
+from lmms_eval_captions.construction.build import KINDS as NAMES
+from lmms_eval_captions.construction.build import Built
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from numbered_clips import write_clips

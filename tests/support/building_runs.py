@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from lmms_eval_captions.construction.build import Built, build, kind_of
+from lmms_eval_captions.construction.pipeline import Options
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.building.building import Built, build
-from lmms_eval_captions.lmms_eval_tasks.commands.building.options import Options
-from lmms_eval_captions.lmms_eval_tasks.commands.building.registry import kind_of
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 WRITERS: Final = ("writer-a", "writer-b")

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from building_runs import in_this_process
+from lmms_eval_captions.construction import models, pipeline
+from lmms_eval_captions.construction.media import Frames, Shown, Video
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
-from lmms_eval_captions.lmms_eval_tasks.commands.building import crew, frames, stages
-from lmms_eval_captions.lmms_eval_tasks.commands.building.frames import Frames, Shown
-from lmms_eval_captions.lmms_eval_tasks.commands.building.videos import Video
 
 WAITS = {"backoff_s": 0.01, "max_backoff_s": 0.02, "n_attempts": 2, "outage_patience_s": 0.2}
 """Of an engine whose endpoint fails on purpose."""
@@ -34,11 +33,11 @@ def name_clips(folder: Path, n: int) -> Path:
 def hasten(patch: pytest.MonkeyPatch) -> None:
     """Have clips shown without a decoder, each as a picture of its own, and failures pass soon."""
     patch.setattr(Frames, "_show", _show)
-    patch.setattr(crew, "FINISH_S", 0.2)
-    patch.setattr(crew, "EngineConfig", lambda **given: EngineConfig(**{**given, **WAITS}))
+    patch.setattr(models, "FINISH_S", 0.2)
+    patch.setattr(models, "EngineConfig", lambda **given: EngineConfig(**{**given, **WAITS}))
 
 
-def _show(_: frames.Frames, video: Video) -> Shown:
+def _show(_: Frames, video: Video) -> Shown:
     url = f"data:image/png;base64,{base64.b64encode(video.file.encode()).decode()}"
     part = {"type": "image_url", "image_url": {"url": url}}
     return Shown((part, part), (0.0, 0.5), 1.0, (32, 32))
@@ -81,12 +80,12 @@ def _build_and_end(
     # A shell has what it starts in the background ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     hasten(pytest.MonkeyPatch())
-    write = stages.write_rows
+    write = pipeline.write_rows
 
     def end(path: Path, rows: Any) -> None:
         if path.stem[3:] == before:
             os.kill(os.getpid(), number)
         write(path, rows)
 
-    stages.write_rows = end
+    pipeline.write_rows = end
     in_this_process(*build, **further)

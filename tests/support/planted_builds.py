@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from builder_replies import Told
-from lmms_eval_captions.lmms_eval_tasks.commands.building.stages import read_stage, stage_files
+from lmms_eval_captions.construction.pipeline import read_stage, stage_files
 from planted_questions import MALFORMATIONS, Fate, Malformation, Place, names_in
 
 Row = Mapping[str, Any]

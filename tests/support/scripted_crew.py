@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 import av
 import numpy as np
 
+from lmms_eval_captions.construction.models import Job, ModelPool, Tally
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply, Request, Usage
 from lmms_eval_captions.judges.errors import Failure
-from lmms_eval_captions.lmms_eval_tasks.commands.building.crew import Job
-from lmms_eval_captions.lmms_eval_tasks.commands.building.tally import Tally
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 R = TypeVar("R")
@@ -24,8 +23,8 @@ Answer = Callable[[Request], str | Reply]
 FAILURES: tuple[Failure, ...] = ("refused", "unavailable", "silent", "stopped")
 
 
-class ScriptedCrew:
-    """See :class:`.crew.Crew`.
+class ScriptedPool(ModelPool):
+    """See :class:`.ModelPool`.
 
     Args:
         answer: Answers each request.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import above_zero, positive
@@ -13,8 +15,19 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 
-def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the subcommand to the parser of ``lmms-eval-captions``."""
+BuildEstimate = Callable[[Sequence[str]], int]
+"""Prints an estimate of a build by its arguments; returns the exit code."""
+
+
+def add_estimate(
+    commands: _SubParsersAction[argparse.ArgumentParser], build_estimate: BuildEstimate
+) -> None:
+    """Add the subcommand to the parser of ``lmms-eval-captions``.
+
+    Args:
+        commands: Subcommands of the parser.
+        build_estimate: Called for ``--build``.
+    """
     command = commands.add_parser(
         "estimate",
         help="what judging would take, before anything is sent: calls, tokens and cost",
@@ -58,13 +71,11 @@ def add_estimate(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--runs", type=positive, metavar="N", help="judge runs (LMMS_CAPTIONS_JUDGE_RUNS)"
     )
     command.add_argument("--judge", metavar="MODEL", help="judge model (LMMS_CAPTIONS_JUDGE)")
-    command.set_defaults(run=_estimate)
+    command.set_defaults(run=partial(_estimate, build_estimate))
 
 
-def _estimate(arguments: argparse.Namespace) -> int:
+def _estimate(build_estimate: BuildEstimate, arguments: argparse.Namespace) -> int:
     if arguments.build is not None:
-        from lmms_eval_captions.lmms_eval_tasks.commands.building.cli import build_estimate
-
         return build_estimate(arguments.build)
     from lmms_eval_captions.judges.endpoint.cost import load_prices
     from lmms_eval_captions.judges.settings import read_settings

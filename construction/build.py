@@ -1,0 +1,163 @@
+"""A benchmark's files from a folder of clips."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.construction.categories import read_categories
+from lmms_eval_captions.construction.media import Frames, find_videos, link_videos
+from lmms_eval_captions.construction.models import ModelPool
+from lmms_eval_captions.construction.people import read_answers
+from lmms_eval_captions.construction.pipeline import (
+    FOLDER,
+    BuildContext,
+    Done,
+    Kind,
+    Options,
+    Row,
+    kept,
+    run_stages,
+)
+from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
+from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
+from lmms_eval_captions.judges.protocols.prompt import Prompts
+from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
+from lmms_eval_captions.model_wrappers.paid_endings import finishing
+
+KINDS: Final = ("capquiz", "vcapsbench", "vdc", "vidcapbench")
+"""Names of the benchmarks that can be built."""
+
+
+def kind_of(name: str) -> Kind:
+    """Return a benchmark by its name, one of :data:`KINDS`."""
+    module = import_module(f"lmms_eval_captions.construction.kinds.{name}")
+    kind: Kind = getattr(module, name.upper())
+    return kind
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """Result of a build."""
+
+    kind: Kind
+    options: Options
+    done: Sequence[Done]
+    context: BuildContext
+    files: Mapping[str, int]
+    """Official file to its number of questions; empty if the build ended early, or none is left."""
+
+    @property
+    def n_questions(self) -> int:
+        """Questions in all files."""
+        return sum(self.files.values())
+
+    @property
+    def n_lost(self) -> int:
+        """Requests without a reply, which the next run sends again."""
+        return sum(done.n_lost for done in self.done)
+
+
+def build(
+    kind: Kind, options: Options, settings: JudgeSettings, pool: ModelPool | None = None
+) -> Built:
+    """Run the stages without a valid file, and write the benchmark's files.
+
+    Raises:
+        SettingsError: If the options cannot be used, or another process builds there.
+        DataError: If clips or people's answers cannot be read, or a file cannot be written.
+        JudgeError: If a model cannot be asked; every reply is stored.
+    """
+    check_folders(options)
+    _check_is_ours(options)
+    # Read now, so that a fault in them is reported before models are paid.
+    read_answers(options.labels, kind.name)
+    prompts = Prompts(settings.prompts)
+    prompts.check()
+    _check_prices(kind, options, settings)
+    context = BuildContext(
+        options=options,
+        settings=settings,
+        prompts=prompts,
+        videos=find_videos(options.videos, options.limit),
+        frames=Frames(n_frames=options.n_frames, frame_pixels=options.frame_pixels),
+        pool=ModelPool(settings, options.max_cost_usd) if pool is None else pool,
+        categories=read_categories(kind, options.categories),
+    )
+    try:
+        # SIGTERM, too, writes down what was billed.
+        with (
+            alone_in(options.folder / FOLDER, of=options.folder, doing="builds", option="-o"),
+            finishing(context.pool.close),
+        ):
+            done = run_stages(kind.stages(options), context)
+            rows = kept(context.rows[done[-1].stage.name])
+            is_part = options.stage or options.until
+            files = _write(kind, context, rows) if rows and not is_part else {}
+    finally:
+        context.pool.close()
+        context.frames.close()
+    return Built(kind, options, done, context, files)
+
+
+def check_folders(options: Options) -> None:
+    """Raise if clips would be built into their own folder, or taken from the benchmark's.
+
+    Raises:
+        SettingsError: If they would.
+    """
+    videos, data = options.videos.expanduser().resolve(), options.data.expanduser().resolve()
+    if videos == data or videos in data.parents:
+        raise SettingsError(
+            f"-o: expected a folder outside --videos, got {str(options.data)!r} within it: the "
+            "links to the clips there would be taken for clips"
+        )
+    if options.folder.expanduser().resolve() in (videos, *videos.parents):
+        raise SettingsError(
+            f"--videos: expected a folder outside {str(options.folder)!r}, in which the benchmark "
+            f"is built, got {str(options.videos)!r}; build into another folder with -o"
+        )
+
+
+def _check_prices(kind: Kind, options: Options, settings: JudgeSettings) -> None:
+    """Raise if a cost limit is set and a model that is asked later has no price."""
+    if options.max_cost_usd is None:
+        return
+    prices = load_prices(settings.prices)
+    roles = {role for stage in kind.stages(options) for role in stage.roles}
+    for model in (model for role in sorted(roles) for model in options.models(role)):
+        try:
+            price_of(model.name, prices, "builder")
+        except JudgeStoppedError as error:
+            raise SettingsError(str(error)) from error
+
+
+def _check_is_ours(options: Options) -> None:
+    """Raise if the benchmark's folder holds files of something other than a build."""
+    folder = options.folder
+    others = sorted(
+        path for path in folder.rglob("*.json*") if FOLDER not in path.relative_to(folder).parts
+    )
+    if others and not (folder / FOLDER).is_dir():
+        raise SettingsError(
+            f"-o: {str(folder)!r} holds {others[0].name!r}, which no build made, and would be "
+            "overwritten; build into another folder"
+        )
+
+
+def _write(kind: Kind, context: BuildContext, rows: list[Row]) -> Mapping[str, int]:
+    files = kind.write(context, rows)
+    in_use = {row["video"] for row in rows}
+    videos: Path = context.options.folder / kind.video_folder
+    try:
+        link_videos([video for video in context.videos if video.video_id in in_use], videos)
+    except OSError as error:
+        raise DataError(
+            f"{videos}: the clips cannot be linked there: {error}; the questions are written, and "
+            "the same command resumes"
+        ) from error
+    return files

@@ -1,0 +1,1 @@
+"""Benchmarks that can be built, one module each."""

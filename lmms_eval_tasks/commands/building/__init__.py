@@ -1,1 +1,0 @@
-"""``build``: a benchmark's files out of a folder of clips, by the pipelines of the papers."""

@@ -1,1 +1,0 @@
-"""What takes questions out, and what chooses among those that are left."""

@@ -1,1 +1,0 @@
-"""The benchmarks that can be built, a module each."""

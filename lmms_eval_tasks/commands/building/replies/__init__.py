@@ -1,1 +1,0 @@
-"""Making questions: how the replies of writers, solvers and reviewers are read."""
