@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any, Final, Literal, TypeVar
 
 from lmms_eval_captions.construction.media import text_after_frames
@@ -21,7 +21,6 @@ from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row,
 from lmms_eval_captions.construction.replies import Clusters, read_clusters, read_option
 from lmms_eval_captions.judges.endpoint.request import Asked, Reply
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, N_OPTIONS, UNKNOWN
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
 T = TypeVar("T")
 Look = Literal["right", "wrong", "unknown"]
@@ -164,13 +163,17 @@ def blind_check(context: BuildContext, rows: list[Row]) -> list[Row]:
     """
     solvers = context.options.solvers
     n = len(rows) * len(solvers) * N_TRIALS
-    trials = (
-        _trial(context, row, solver, trial)
-        for row in rows
-        for solver in solvers
-        for trial in range(N_TRIALS)
-    )
-    chosen = iter(context.ask(trials, n=n, what="blind check"))
+    prompt = context.prompts.load(BLIND)
+
+    def trials() -> Iterator[Question[str]]:
+        for row, solver, trial in product(rows, solvers, range(N_TRIALS)):
+            options = list(row["options"])
+            context.rng("blind", row["video"], row["question"], trial).shuffle(options)
+            messages = prompt.render(question=row["question"], options=listed(options))
+            read = partial(read_option, options=options)
+            yield Question(model=solver, prompt=BLIND, messages=messages, read=read, seed=trial)
+
+    chosen = iter(context.ask(trials(), n=n, what="blind check"))
     made: list[Row] = []
     for row in rows:
         by = {solver.name: [next(chosen).value for _ in range(N_TRIALS)] for solver in solvers}
@@ -188,19 +191,6 @@ def blind_check(context: BuildContext, rows: list[Row]) -> list[Row]:
             ] += 1
         made.append(checked)
     return made
-
-
-def _trial(context: BuildContext, row: Row, solver: Model, trial: int) -> Question[str]:
-    options = list(row["options"])
-    context.rng("blind", row["video"], row["question"], trial).shuffle(options)
-    prompt = context.prompts.load(BLIND)
-    return Question(
-        model=solver,
-        prompt=BLIND,
-        messages=prompt.render(question=row["question"], options=listed(options)),
-        read=partial(read_option, options=options),
-        seed=trial,
-    )
 
 
 def hardness(row: Row) -> float:
@@ -269,32 +259,28 @@ def ask_groups(
     context: BuildContext,
     groups: Sequence[Sequence[Row]],
     prompt: str,
-    read: Callable[[Reply, int], T | None],
+    read: Callable[..., T | None],
 ) -> list[Asked[T]]:
-    """Have the first solver group the questions of each clip by their indices."""
-    questions = (
-        Question(
-            model=context.options.solvers[0],
-            prompt=prompt,
-            messages=context.prompts.load(prompt).render(pairs=_pairs_text(rows)),
-            read=partial(_read_about, read, len(rows)),
-            max_tokens=max(256, 16 * len(rows)),
-        )
-        for rows in groups
-    )
-    return context.ask(questions, n=len(groups), what="de-duplication")
+    """Have the first solver group the questions of each clip by their indices.
 
+    ``read`` takes a reply and, as ``n``, the number of questions.
+    """
+    solver, text = context.options.solvers[0], context.prompts.load(prompt)
 
-def _read_about(read: Callable[[Reply, int], T | None], n: int, reply: Reply) -> T | None:
-    return read(reply, n)
+    def questions() -> Iterator[Question[T]]:
+        for rows in groups:
+            pairs = [
+                {"index": index, "question": row["question"], "answer": row["answer"]}
+                for index, row in enumerate(rows)
+            ]
+            messages = text.render(pairs=json.dumps(pairs, ensure_ascii=False, indent=0))
+            n = len(rows)
+            yield Question(
+                model=solver, prompt=prompt, messages=messages,
+                read=partial(read, n=n), max_tokens=max(256, 16 * n),
+            )  # fmt: skip
 
-
-def _pairs_text(rows: Sequence[Row]) -> str:
-    pairs = [
-        {"index": index, "question": row["question"], "answer": row["answer"]}
-        for index, row in enumerate(rows)
-    ]
-    return json.dumps(pairs, ensure_ascii=False, indent=0)
+    return context.ask(questions(), n=len(groups), what="de-duplication")
 
 
 def by_words(rows: Sequence[Row], *keys: str) -> tuple[tuple[int, ...], ...]:
@@ -328,9 +314,10 @@ def drop_repeated(rows: Sequence[Row], within: str = "video") -> list[Row]:
     return made
 
 
-Slots = Mapping[str, str]
-MakeLook = Callable[[BuildContext, Row, int], tuple[Slots, Callable[[Reply], str | None]]]
-"""Makes the slots and the reader of one look at a question, by the look's number from 0."""
+AboutLook = tuple[Mapping[str, str], Callable[[Reply], str | None]]
+"""Texts that fill the prompt of a look, and the reader of its reply."""
+MakeLook = Callable[[BuildContext, Row, int], AboutLook]
+"""Makes a look at a question by its number, from 0."""
 
 
 def compared(said: str | None, answer: str) -> Look | None:

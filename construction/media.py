@@ -166,11 +166,7 @@ class Frames:
         self._order = {video.video_id: index for index, video in enumerate(videos)}
 
     def of(self, video: Video) -> Shown:
-        """Return the frames of a clip.
-
-        Raises:
-            DataError: If it cannot be read.
-        """
+        """Return the frames of a clip; raises :class:`DataError` if it cannot be read."""
         index = self._order.get(video.video_id, len(self._videos))
         for each in (video, *self._videos[index : index + _AHEAD]):
             future = self._read.pop(each.video_id, None)

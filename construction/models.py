@@ -72,11 +72,7 @@ class Tally:
     def raise_if_stopped(self, n: int) -> None:
         """Raise if a model is asked nothing more.
 
-        A few last requests that an endpoint never answers are only lost: the fault may be theirs,
-        and the build could never get past them.
-
-        Raises:
-            JudgeStoppedError: With the model's own message.
+        A few last requests that an endpoint never answers are only lost: the fault may be theirs.
         """
         if "stopped" in self._stopped:
             raise JudgeStoppedError(self._stopped["stopped"])
@@ -89,12 +85,7 @@ class Tally:
         return self.failures["unavailable"] + self.failures["silent"]
 
     def raise_if_lost(self, stage: str) -> None:
-        """Raise if later stages would be of other data, as too many requests have no reply.
-
-        Raises:
-            JudgeUnavailableError: With the first reasons.
-            JudgeRequestError: If every request is refused, with the endpoint's message.
-        """
+        """Raise if later stages would be of other data, as too many requests have no reply."""
         reasons = "; ".join(self._reasons)
         if self.n_requests and self.failures["refused"] == self.n_requests:
             self.warn_of_refused(stage)
@@ -161,7 +152,12 @@ class Question(Generic[T]):
 
     def job(self, timeout_s: float, *, is_structured: bool) -> Job[Asked[T]]:
         """Return the job that sends the request."""
-        schema = _schema(self.prompt, self.keys) if is_structured and self.keys else {}
+        text, schema = {"type": "string"}, dict[str, object]()
+        if is_structured and self.keys:
+            texts = {"type": "array", "items": text}
+            item = object_schema(**{k: texts if k == "options" else text for k in self.keys})
+            items = object_schema(items={"type": "array", "items": item})
+            schema = {"response_format": response_format(self.prompt, items)}
         request = Request(
             protocol=f"{self.prompt}:{_PROTOCOL}",
             model=self.model.name,
@@ -176,13 +172,6 @@ class Question(Generic[T]):
             return await ask(request, self.read)
 
         return Job(self.model, chain)
-
-
-def _schema(prompt: str, keys: Sequence[str]) -> dict[str, object]:
-    text = {"type": "string"}
-    item = {key: {"type": "array", "items": text} if key == "options" else text for key in keys}
-    schema = object_schema(items={"type": "array", "items": object_schema(**item)})
-    return {"response_format": response_format(prompt, schema)}
 
 
 class ModelPool:

@@ -103,18 +103,14 @@ def read_answers(paths: Sequence[Path], kind: str) -> list[Answer]:
     Raises:
         DataError: If a file or line cannot be read or is about something else, or all are empty.
     """
-    lines, _ = last_words(paths, _key)
+    keys = ("annotator", "question_id", "text_digest", "criterion")
+    lines, _ = last_words(paths, lambda line: tuple(str(line.row.get(k)).strip() for k in keys))
     if paths and not lines:
         raise DataError(
             f"{', '.join(map(str, paths))}: expected the answers that a page of "
             "lmms-eval-captions label --build exports, got no line; export them again"
         )
     return [_answer(line, kind) for line in lines]
-
-
-def _key(line: Exported) -> tuple[object, ...]:
-    names = ("annotator", "question_id", "text_digest", "criterion")
-    return tuple(str(line.row.get(name)).strip() for name in names)
 
 
 def _answer(line: Exported, kind: str) -> Answer:

@@ -128,11 +128,7 @@ class BuildContext:
         self.frames.expect([self.by_id[name] for name in names])
 
     def shown(self, row: Row) -> Shown:
-        """Return the frames of a row's clip.
-
-        Raises:
-            DataError: If it cannot be read.
-        """
+        """Return the frames of a row's clip."""
         return self.frames.of(self.by_id[row["video"]])
 
     def drawn(self, row: Row) -> float:
@@ -281,10 +277,14 @@ def fingerprint(stage: Stage, context: BuildContext, before: str) -> str:
         "prompts": {name: context.prompts.read(name) for name in stage.prompts},
         "options": {name: str(getattr(options, name)) for name in stage.options},
         "categories": dict(context.categories),
-        "labels": [_file_hash(path) for path in options.labels if "labels" in stage.options],
+        "labels": [path.read_bytes().hex() for path in options.labels if "labels" in stage.options],
     }
     if not before:
-        content["videos"] = [(v.video_id, str(v.path), _n_bytes(v.path)) for v in context.videos]
+        content["videos"] = [
+            (video.video_id, str(video.path), video.path.stat().st_size)
+            for video in context.videos
+            if video.path.exists()  # no broken link
+        ]
     return _digest(content)
 
 
@@ -423,11 +423,3 @@ def spent(folder: Path) -> str:
 def _digest(content: object) -> str:
     text = json.dumps(content, sort_keys=True)
     return hashlib.blake2b(text.encode("ascii"), digest_size=8).hexdigest()
-
-
-def _n_bytes(path: Path) -> int | None:
-    return path.stat().st_size if path.exists() else None  # such as a broken link
-
-
-def _file_hash(path: Path) -> str:
-    return hashlib.blake2b(path.read_bytes(), digest_size=8).hexdigest()

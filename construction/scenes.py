@@ -85,7 +85,11 @@ def find_scenes(path: Path) -> list[tuple[Span, list[tuple[float, float]]]]:
 
         def process_frame(self, timecode: Any, frame_img: NDArray[np.uint8]) -> list[Any]:  # noqa: ANN401 - untyped
             if timecode.seconds - self.at_s > _APART_S - _MS:
-                picture = _gray(frame_img)
+                height, width = frame_img.shape[:2]
+                scale = min(1.0, _SIDE / max(width, height))
+                size = max(8, round(width * scale)), max(8, round(height * scale))
+                small = cv2.resize(frame_img, size, interpolation=cv2.INTER_AREA)
+                picture = np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2GRAY), dtype=np.uint8)
                 if self.before is not None and self.before.shape == picture.shape:
                     flows.append((timecode.seconds, _displacement(self.before, picture)))
                 self.before, self.at_s = picture, timecode.seconds
@@ -109,31 +113,13 @@ def find_scenes(path: Path) -> list[tuple[Span, list[tuple[float, float]]]]:
     return [(span, [flow for flow in flows if span[0] <= flow[0] < span[1]]) for span in spans]
 
 
-def _gray(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    import cv2
-
-    height, width = picture.shape[:2]
-    scale = min(1.0, _SIDE / max(width, height))
-    size = max(8, round(width * scale)), max(8, round(height * scale))
-    small = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
-    return np.asarray(cv2.cvtColor(small, cv2.COLOR_BGR2GRAY), dtype=np.uint8)
-
-
 def _displacement(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> float:
     import cv2
 
     flow = cv2.calcOpticalFlowFarneback(
-        before,
-        after,
-        None,  # type: ignore[call-overload,unused-ignore]  # no initial flow
-        pyr_scale=0.5,
-        levels=3,
-        winsize=15,
-        iterations=2,
-        poly_n=5,
-        poly_sigma=1.1,
-        flags=0,
-    )
+        before, after, None,  # type: ignore[call-overload,unused-ignore]  # no initial flow
+        pyr_scale=0.5, levels=3, winsize=15, iterations=2, poly_n=5, poly_sigma=1.1, flags=0,
+    )  # fmt: skip
     return float(np.percentile(np.hypot(flow[..., 0], flow[..., 1]), _MOVING))
 
 

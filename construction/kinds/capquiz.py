@@ -5,13 +5,12 @@ Source: CapQuiz ("Putting Captions to the Test"), section 3.2 and figures 5 to 7
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from lmms_eval_captions.construction import categories, filters, pipeline, replies, writing
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
-from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import FILE, GROUP_OF, SUPER_OF
 
@@ -76,16 +75,13 @@ def _drop_similar(context: BuildContext, rows: list[Row]) -> list[Row]:
     return filters.drop_similar(context, rows, order=order)
 
 
-Read = Callable[[Reply], str | None]
-
-
-def _look(context: BuildContext, row: Row, number: int) -> tuple[Mapping[str, str], Read]:
+def _look(context: BuildContext, row: Row, number: int) -> filters.AboutLook:
     """Make a look at all options, shuffled, and "Cannot be determined"."""
     slots, read = _menu(context, row, row["options"], "sighted", number)
     return slots, lambda reply: filters.compared(read(reply), row["answer"])
 
 
-def _rival(context: BuildContext, row: Row, number: int) -> tuple[Mapping[str, str], Read]:
+def _rival(context: BuildContext, row: Row, number: int) -> filters.AboutLook:
     """Make a look at the options without the answer."""
     options = [option for option in row["options"] if option != row["answer"]]
     return _menu(context, row, options, "rival", number)
@@ -93,7 +89,7 @@ def _rival(context: BuildContext, row: Row, number: int) -> tuple[Mapping[str, s
 
 def _menu(
     context: BuildContext, row: Row, options: list[str], what: str, number: int
-) -> tuple[Mapping[str, str], Read]:
+) -> filters.AboutLook:
     shuffled = list(options)
     context.rng(what, row["video"], row["question"], number).shuffle(shuffled)
     menu = [*shuffled, UNKNOWN]

@@ -5,12 +5,11 @@ Source: VCapsBench (arXiv 2505.23484), section 3.3 and figure 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lmms_eval_captions.construction import categories, filters, pipeline, replies, writing
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
-from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import FILE, GROUP_OF
 
 KEYS: Final = ("category", "question", "answer")
@@ -125,9 +124,7 @@ def _merged(
     return list(made.values())
 
 
-def _look(
-    _context: BuildContext, row: Row, _number: int
-) -> tuple[Mapping[str, str], Callable[[Reply], str | None]]:
+def _look(_context: BuildContext, row: Row, _number: int) -> filters.AboutLook:
     """Make a look of a viewer who does not know the answer."""
     slots = {"question": row["question"]}
     return slots, lambda reply: filters.compared(replies.read_yes_no(reply), row["answer"])

@@ -5,13 +5,13 @@ Source: AuroraCap (arXiv 2410.03051), sections 3.1.2 and 3.2.1, appendices K and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from lmms_eval_captions.construction import filters, media, pipeline, replies, writing
 from lmms_eval_captions.construction.models import Question
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
-from lmms_eval_captions.judges.endpoint.request import Asked, Reply
+from lmms_eval_captions.judges.endpoint.request import Asked
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import questions_file
 from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES
@@ -118,9 +118,7 @@ def _drop_similar(context: BuildContext, rows: list[Row]) -> list[Row]:
     )
 
 
-def _look(
-    _context: BuildContext, row: Row, _number: int
-) -> tuple[Mapping[str, str], Callable[[Reply], str | None]]:
+def _look(_context: BuildContext, row: Row, _number: int) -> filters.AboutLook:
     """Make a look of a viewer who is asked whether the answer is right."""
     slots = {key: row[key] for key in KEYS}
     return slots, lambda reply: filters.compared(replies.read_yes_no(reply), "yes")
