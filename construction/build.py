@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.construction.categories import read_categories
-from lmms_eval_captions.construction.media import Frames, find_videos, link_videos
+from lmms_eval_captions.construction.media import (
+    Frames,
+    check_is_no_link,
+    find_videos,
+    link_videos,
+)
 from lmms_eval_captions.construction.models import ModelPool
 from lmms_eval_captions.construction.people import read_answers
 from lmms_eval_captions.construction.pipeline import (
@@ -74,6 +79,7 @@ def build(
     """
     check_folders(options)
     _check_is_ours(options)
+    check_is_no_link(options.folder / FOLDER)
     # Read now, so that a fault in them is reported before models are paid.
     read_answers(options.labels, kind.name)
     prompts = Prompts(settings.prompts)

@@ -263,7 +263,7 @@ def _cut(source: _Source, parts: Sequence[Part], output: Path) -> Iterator[Part]
     missing: list[tuple[Span, Path]] = [
         ((part["start_s"], part["end_s"]), output / part["file"])
         for part in parts
-        if part["kept"] and not (output / part["file"]).is_file()
+        if part["kept"] and not _is_file(output / part["file"])
     ]
     error = ""
     if missing:
@@ -272,5 +272,9 @@ def _cut(source: _Source, parts: Sequence[Part], output: Path) -> Iterator[Part]
         except DataError as problem:
             error = str(problem)
     for part in parts:
-        is_lost = part["kept"] and not (output / part["file"]).is_file()
+        is_lost = part["kept"] and not _is_file(output / part["file"])
         yield _dropped(part, "unreadable", error) if is_lost else part
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()  # a link may lead out of the folder

@@ -92,6 +92,12 @@ def _spellings(path: Path) -> tuple[str, str, str]:
     return name, stem, f"{stem}_{path.suffix.lstrip('.')}"
 
 
+def check_is_no_link(path: Path) -> None:
+    """Raise :class:`DataError` if a file or folder to write is a link, which may lead elsewhere."""
+    if path.is_symlink():
+        raise DataError(f"{path}: expected no link, as it may lead elsewhere; remove the link")
+
+
 def link_videos(videos: Sequence[Video], folder: Path) -> None:
     """Link clips into a benchmark's folder of videos, or copy them if links are not supported.
 
@@ -101,8 +107,7 @@ def link_videos(videos: Sequence[Video], folder: Path) -> None:
         DataError: If the folder is a link elsewhere, or another file has a clip's name.
         OSError: If the folder cannot be written.
     """
-    if folder.resolve().parent != folder.parent.resolve():
-        raise DataError(f"{folder}: expected a folder, got a link elsewhere; remove the link")
+    check_is_no_link(folder)
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {video.file: video.path.resolve() for video in videos}
     for link in folder.iterdir():

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.construction.media import Frames, Shown, Video
+from lmms_eval_captions.construction.media import Frames, Shown, Video, check_is_no_link
 from lmms_eval_captions.construction.models import Job, ModelPool, Question, Tally
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import Asked
@@ -392,10 +392,11 @@ def add_spending(folder: Path, stage: str, cost: Totals) -> None:
         "prices_date": cost.prices_date,
     }
     try:
+        check_is_no_link(folder / _SPENDING)
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / _SPENDING).open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(row)}\n")
-    except OSError as error:
+    except (DataError, OSError) as error:
         logger.warning("{}: cannot be written: {}", folder / _SPENDING, error)
 
 

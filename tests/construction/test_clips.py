@@ -160,6 +160,23 @@ def test_other_options_look_at_nothing_again(source: Path, tmp_path: Path, calls
     assert [row["fate"] for row in rows].count("left out") == 2
 
 
+def test_a_link_in_the_place_of_a_clip_is_replaced(
+    source: Path, tmp_path: Path, calls: Calls
+) -> None:
+    """What it leads to, outside of the folder, is neither taken for the clip nor written."""
+    command = ["build", "clips", str(source / "b"), "-o", str(tmp_path / "clips"), "--n", "1"]
+    assert main(command) == 0
+    [clip] = (tmp_path / "clips").glob("*.mp4")
+    clip.unlink()
+    elsewhere = tmp_path / "mine.mp4"
+    elsewhere.write_bytes(b"mine")
+    clip.symlink_to(elsewhere)
+    assert main(command) == 0
+    assert elsewhere.read_bytes() == b"mine"
+    assert not clip.is_symlink()
+    assert clip.stat().st_size > 1000
+
+
 def test_a_folder_without_a_clip_is_told(
     source: Path, tmp_path: Path, calls: Calls, capsys: pytest.CaptureFixture[str]
 ) -> None:
