@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest
 
-_KNOWN_ARGS = ("path", "column", "missing")
+_KNOWN_ARGS = ("path", "column", "video_column", "missing")
 MISSING = ("error", "skip", "drop")
 """Reactions to a missing caption."""
 _LEFT = {
@@ -40,9 +40,9 @@ _JOIN = (
 class CaptionFile(CaptionModel):
     """Captions from a file, so that any captioner's output can be judged, or judged again.
 
-    ``--model caption_file --model_args path=FILE[,column=NAME][,missing=error|skip|drop]``. No
-    video is opened. lmms-eval's ``--use_cache`` knows the file by its name alone: leave it out
-    here, or captions of an earlier version of the file come back.
+    ``--model caption_file --model_args path=FILE[,column=NAME][,video_column=NAME]
+    [,missing=error|skip|drop]``. No video is opened. lmms-eval's ``--use_cache`` knows the file by
+    its name alone: leave it out here, or captions of an earlier version of the file come back.
     """
 
     has_captions = True
@@ -51,6 +51,7 @@ class CaptionFile(CaptionModel):
         self,
         path: object = None,
         column: object = None,
+        video_column: object = None,
         missing: object = "error",
         batch_size: object = 1,  # noqa: ARG002 (lmms-eval passes these to every model)
         device: object = None,  # noqa: ARG002
@@ -64,6 +65,7 @@ class CaptionFile(CaptionModel):
                 (a folder, a pattern, or any of these joined by plus signs), or a folder of
                 lmms-eval sample logs. A number, as lmms-eval makes of digits, counts as text.
             column: The caption's column, by default the known ones.
+            video_column: The video's column, by default the known ones.
             missing: ``error`` stops where a caption is missing, ``skip`` leaves its
                 questions unscored, ``drop`` leaves it out of the task.
             batch_size: Not used.
@@ -85,7 +87,9 @@ class CaptionFile(CaptionModel):
             )
         self._missing = str(missing)
         self._path = str(path)
-        self._captions_of = open_captions(self._path, None if column is None else str(column))
+        self._captions_of = open_captions(
+            self._path, *(None if name is None else str(name) for name in (column, video_column))
+        )
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
         """Return one caption per request, in order, unchanged, or a ``NoCaption``.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.model_wrappers.caption_files.tables import VIDEO_KEYS
+from lmms_eval_captions.model_wrappers.caption_files.tables import CAPTION_KEYS, VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.no_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.caption_files.tables import CaptionRow
 
-CAPTION_KEYS = ("caption", "model_generation", "prediction")
-"""Columns that may hold a caption of no particular aspect; the first that is not null wins."""
-
 ASPECTS = ("camera", "short", "background", "main_object", "detailed")
 """Aspects that may have a column of their own, ``<aspect>_caption``."""
+
+_SEGMENT: Final = re.compile(
+    r"(?:segment_?|clip_?)?(?:start|end|begin|stop)(?:[_ ]?(?:time|s|sec|seconds|frame))?"
+    r"|timestamps?|time_?span|segment(?:_?(?:id|index))?"
+)
+"""Columns that say which part of a video a caption is about."""
 
 ANY = ""
 """Stands in for the aspect of a caption that is of none in particular."""
@@ -91,6 +94,15 @@ def video_of(fields: Mapping[str, object]) -> str | None:
         target = _as_name(fields.get("target"))
         names += [target] if target is not None else []
     return names[0] if names else None
+
+
+def segment_of(fields: Mapping[str, object]) -> tuple[object, ...]:
+    """Return what a row says of the part of the video that its caption is about.
+
+    >>> segment_of({"video": "a", "Start": 3, "end_time": 5.0, "caption": "A dog."})
+    (3, 5.0)
+    """
+    return tuple(value for key, value in fields.items() if _SEGMENT.fullmatch(key.strip().lower()))
 
 
 def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, str]:

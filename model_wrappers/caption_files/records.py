@@ -13,12 +13,12 @@ from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.model_wrappers.caption_files.columns import (
     ANY,
     ASPECTS,
-    CAPTION_KEYS,
     aspect_of,
     base_name,
     captions_of,
     listed,
     plain_name,
+    segment_of,
     stem,
     video_of,
 )
@@ -28,7 +28,12 @@ from lmms_eval_captions.model_wrappers.caption_files.paths import (
     has_logs,
     newest_logs,
 )
-from lmms_eval_captions.model_wrappers.caption_files.tables import VIDEO_KEYS, CaptionRow, read_rows
+from lmms_eval_captions.model_wrappers.caption_files.tables import (
+    CAPTION_KEYS,
+    VIDEO_KEYS,
+    CaptionRow,
+    read_rows,
+)
 from lmms_eval_captions.model_wrappers.no_caption import GeneralCaption
 
 if TYPE_CHECKING:
@@ -56,7 +61,8 @@ class CaptionTable:
             may_be_empty: Whether there need be no caption, as in a part of a file.
 
         Raises:
-            CaptionError: If no row has a video, or none a caption, or a caption is no text.
+            CaptionError: If no row has a video, or none a caption, or a caption is no text, or rows
+                are captions of several segments of a video.
         """
         self.path = path
         self._captions: dict[str, dict[str, str]] = {}
@@ -131,7 +137,7 @@ class CaptionTable:
                 f"{self.path}: no column {column!r}; its columns are {listed(columns, 30)}"
             )
         n_repeated = n_nameless = 0
-        seen: set[tuple[str, str, str]] = set()
+        seen: dict[tuple[str, str, str], tuple[object, ...]] = {}
         for row in rows:
             video = video_of(row.fields)
             captions = captions_of(row, self.path, column)
@@ -141,9 +147,17 @@ class CaptionTable:
                 self._add(video, captions)
                 if ANY in captions:
                     self._aspects[video] = aspect_of(row.fields, self.path, column)
-                keys = {(str(row.fields.get("task")), video, role) for role in captions}
-                n_repeated += not seen.isdisjoint(keys)
-                seen |= keys
+                keys = [(str(row.fields.get("task")), video, role) for role in captions]
+                before = [seen[key] for key in keys if key in seen]
+                n_repeated += bool(before)
+                segment = segment_of(row.fields)
+                if any(other != segment for other in before):
+                    raise CaptionError(
+                        f"{self.path}, {row.place}: video {video!r:.80} has captions of several "
+                        f"segments, {before[0]} and {segment}; join them to one caption, or leave "
+                        "out those columns if they are versions of which the last one counts"
+                    )
+                seen |= dict.fromkeys(keys, segment)
         if not self._captions and not may_be_empty:
             self._refuse(columns, column, has_videos=n_nameless < len(rows))
         if n_repeated or n_nameless:
@@ -170,7 +184,7 @@ class CaptionTable:
             wanted = f"caption under {listed([*CAPTION_KEYS, *own, 'filtered_resps'], 9)}"
         raise CaptionError(
             f"{self.path}: no row has a {wanted}; its columns are {listed(columns, 30)}; rename "
-            "one, or name the caption's column with column=NAME"
+            "one, or name them: the caption's with column=NAME, the video's with video_column=NAME"
         )
 
 
@@ -180,7 +194,9 @@ def _is_of(row: CaptionRow, task: str) -> bool:
     return isinstance(named, str) and named.strip().lower() == task.lower()
 
 
-def open_captions(path: str | Path, column: str | None = None) -> Callable[[str], CaptionTable]:
+def open_captions(
+    path: str | Path, column: str | None = None, video_column: str | None = None
+) -> Callable[[str], CaptionTable]:
     """Return a look-up from task name to that task's captions.
 
     Args:
@@ -189,6 +205,7 @@ def open_captions(path: str | Path, column: str | None = None) -> Callable[[str]
             task gets its own rows alone. Or a folder of lmms-eval sample logs, of which a task gets
             its own newest, read when first asked for.
         column: The only column to take captions from, or ``None``.
+        video_column: The column that names the video, or ``None`` to look for the known ones.
 
     Raises:
         CaptionError: If the file cannot be used, or the folder has no logs or those of several
@@ -196,7 +213,7 @@ def open_captions(path: str | Path, column: str | None = None) -> Callable[[str]
     """
     folder = Path(path).expanduser()
     if not folder.is_dir() or (caption_files_in(folder) and not has_logs(folder)):
-        rows = read_files(files_of(str(path)), column)
+        rows = read_files(files_of(str(path)), column, video_column)
         whole = CaptionTable(rows, path=folder, column=column)
 
         @cache
@@ -216,7 +233,7 @@ def open_captions(path: str | Path, column: str | None = None) -> Callable[[str]
                 f"{folder}: no sample log of task {task!r}, only of {listed(logs, 30)}; run fewer "
                 "tasks, or give one file as path=, whose rows serve any task"
             )
-        return CaptionTable(read_rows(logs[task]), path=logs[task], column=column)
+        return CaptionTable(read_rows(logs[task], video_column), path=logs[task], column=column)
 
     return of_task
 
@@ -225,12 +242,15 @@ _Key = tuple[str, str, str]
 """Task, video and aspect."""
 
 
-def read_files(paths: Sequence[Path], column: str | None) -> list[CaptionRow]:
+def read_files(
+    paths: Sequence[Path], column: str | None, video_column: str | None
+) -> list[CaptionRow]:
     """Return the rows of all files, in order.
 
     Args:
         paths: At least one.
         column: The only column to take captions from, or ``None``.
+        video_column: The column that names the video, or ``None``.
 
     Raises:
         CaptionError: If a file cannot be read, all together have more than two million rows, or
@@ -238,11 +258,13 @@ def read_files(paths: Sequence[Path], column: str | None) -> list[CaptionRow]:
             nobody can tell which file does.
     """
     if len(paths) == 1:
-        return read_rows(paths[0])
+        return read_rows(paths[0], video_column)
     rows: list[CaptionRow] = []
     seen: dict[_Key, tuple[str, Path]] = {}
     for path in paths:
-        own = [replace(row, place=f"{path.name}, {row.place}") for row in read_rows(path)]
+        own = [
+            replace(row, place=f"{path.name}, {row.place}") for row in read_rows(path, video_column)
+        ]
         rows += own
         for key, caption in _captions(own, path, column).items():
             other, before = seen.setdefault(key, (caption, path))

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 VIDEO_KEYS = ("video_id", "video", "video_dir", "video_name", "vname")
 """Columns that may name the video, of a file's row or of a task's document; the first wins."""
+CAPTION_KEYS = ("caption", "model_generation", "prediction")
+"""Columns that may hold a caption of no particular aspect; the first that is not null wins."""
+_OTHER_VIDEO_KEYS: Final = (
+    "video_path", "video_file", "clip_id", "clip", "file_name", "image_id", "id",
+)  # fmt: skip
+"""Columns that name the video in files without one of ``VIDEO_KEYS``."""
 _LONGEST_CELL: Final = 2**31 - 1
 """The csv module's own limit of 131,072 characters is below what a reasoning captioner writes."""
 _ROWS_AT_ONCE: Final = 1024
@@ -155,19 +162,23 @@ class CaptionRow:
     """Column name to value, as the file has it."""
 
 
-def read_rows(path: Path) -> list[CaptionRow]:
+def read_rows(path: Path, video_column: str | None = None) -> list[CaptionRow]:
     """Return all rows of a caption file, in the file's order.
+
+    Values of columns that are spelled nearly as known ones (``Video ID``) are there under the known
+    name (``video_id``), too.
 
     Args:
         path: A ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file in UTF-8 (a byte order mark is
             dropped), optionally gzipped and with ``.gz`` behind, or a ``.parquet`` file. JSON is a
             list of objects, or one object from video to caption or to an object of columns. The
             columns of ``.csv`` are separated by commas, semicolons or tabs.
+        video_column: The column that names the video, or ``None`` to look for the known ones.
 
     Raises:
-        CaptionError: If the file is missing, unreadable, of another format, broken, or beyond the
-            bounds of ``bounded_files``; the text says at which line where the format has
-            lines.
+        CaptionError: If no row has ``video_column``, or the file is missing, unreadable, of another
+            format, broken, or beyond the bounds of ``bounded_files``; the text says at which line
+            where the format has lines.
     """
     reader = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if not path.exists():
@@ -187,7 +198,45 @@ def read_rows(path: Path) -> list[CaptionRow]:
             f"caption file {str(path)!r} cannot be read to its end ({error}); is it cut off? "
             "Copy or write it again"
         ) from error
-    return rows
+    if video_column is not None and not any(video_column in row.fields for row in rows):
+        columns = ", ".join(map(repr, rows[0].fields)) if rows else "none"
+        raise CaptionError(f"{path}: no column {video_column!r}; its columns are {columns}")
+    return [CaptionRow(row.place, _with_known(row.fields, video_column)) for row in rows]
+
+
+def _with_known(fields: Mapping[str, object], video_column: str | None) -> Mapping[str, object]:
+    known = _known_columns(tuple(fields))
+    if video_column is not None:
+        known = {**known, VIDEO_KEYS[0]: video_column}
+    if not known:
+        return fields
+    return {**fields, **{key: fields.get(column) for key, column in known.items()}}
+
+
+@lru_cache(maxsize=64)
+def _known_columns(columns: tuple[str, ...]) -> dict[str, str]:
+    """Return known columns to those that are spelled nearly so; none for logs of lmms-eval.
+
+    >>> _known_columns(("ID", "Video Path", "Caption"))
+    {'video_id': 'Video Path', 'caption': 'Caption'}
+    """
+    if "doc_id" in columns:
+        return {}
+    by_plain = {_plain(column): column for column in reversed(columns)}
+    found = {
+        key: by_plain[_plain(key)]
+        for key in (*CAPTION_KEYS, "aspect", "task")
+        if key not in columns and _plain(key) in by_plain
+    }
+    if set(columns).isdisjoint(VIDEO_KEYS):
+        for key in (*VIDEO_KEYS, *_OTHER_VIDEO_KEYS):
+            if _plain(key) in by_plain:
+                return {VIDEO_KEYS[0]: by_plain[_plain(key)], **found}
+    return found
+
+
+def _plain(column: str) -> str:
+    return re.sub(r"[\W_]+", "", column).lower()
 
 
 def _jsonl_rows(path: Path) -> Iterator[CaptionRow]:

@@ -14,7 +14,7 @@ from lmms_eval_captions.model_wrappers.caption_files.records import open_caption
 from lmms_eval_captions.model_wrappers.model_args import refuse_unknown
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 
-_KNOWN: Final = ("path", "column", "missing")
+_KNOWN: Final = ("path", "column", "video_column", "missing")
 _MISSING: Final = ("error", "skip", "drop")
 _NONE: Final = "the caption file has none"
 
@@ -25,6 +25,7 @@ class CaptionArguments:
 
     path: str
     column: str | None = None
+    video_column: str | None = None
     missing: str = "error"
     is_plain: bool = True
     """Whether it is a path by itself, which says nothing of what a run does about missing ones."""
@@ -49,13 +50,15 @@ class CaptionArguments:
         refuse_unknown("caption_file", known=_KNOWN, unknown=set(given) - set(_KNOWN))
         if len(given) < len(pairs) or not given.get("path"):
             raise SettingsError(
-                "--captions: expected path=FILE[,column=NAME][,missing=...], each once, got "
-                f"{text!r}"
+                "--captions: expected path=FILE[,column=NAME][,video_column=NAME][,missing=...], "
+                f"each once, got {text!r}"
             )
         missing = given.get("missing", "error")
         if missing not in _MISSING:
             raise SettingsError(f"missing={missing!r} is not one of {', '.join(_MISSING)}")
-        return cls(given["path"], given.get("column"), missing, is_plain=False)
+        return cls(
+            given["path"], given.get("column"), given.get("video_column"), missing, is_plain=False
+        )
 
 
 class GivenCaptions:
@@ -72,7 +75,7 @@ class GivenCaptions:
         self.arguments = arguments
         self.distinct: set[bytes] = set()
         """What stands for each caption that tasks were handed: of one video, and one text."""
-        self._table_of = open_captions(arguments.path, arguments.column)
+        self._table_of = open_captions(arguments.path, arguments.column, arguments.video_column)
 
     def of_task(self, benchmark: Benchmark[Any, Any], task: Task, docs: Sequence[Doc]) -> list[str]:
         """The caption of each document, or what stands for one that is not there.

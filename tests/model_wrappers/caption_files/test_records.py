@@ -72,6 +72,45 @@ def test_every_format_gives_captions_unchanged(
 
 
 @pytest.mark.parametrize(
+    ("header", "video_column"),
+    [
+        ("Video_ID,Caption", None),
+        ("videoID,caption", None),
+        ("id,video_path,Model Generation", None),
+        ("image_id,caption", None),
+        ("ID,CAPTION", None),
+        ("id,Clip-ID,prediction", None),
+        ("video_id,source,caption", "source"),
+    ],
+)
+def test_a_video_goes_by_many_columns(
+    tmp_path: Path, header: str, video_column: str | None
+) -> None:
+    """Nearly the known names, or the one that is given; the other columns do not count."""
+    *others, _, _ = header.split(",")
+    row = ",".join([*("x" for _ in others), "videos/abc.mp4", "A dog runs."])
+    path = write(tmp_path / "a.csv", f"{header}\n{row}\n")
+    captions = open_captions(path, video_column=video_column)("vdc_camera")
+    assert captions.find("abc") == "A dog runs."
+    with pytest.raises(CaptionError, match="no column 'clip'; its columns are '"):
+        open_captions(path, video_column="clip")
+
+
+SEGMENTS = [("start", "end"), ("Start_Time", "end_time"), ("begin_s", "x"), ("timestamp", "x")]
+
+
+@pytest.mark.parametrize("columns", SEGMENTS)
+def test_captions_of_segments_are_refused(columns: tuple[str, str]) -> None:
+    """None of them stands for the video; a row that is repeated is no segment."""
+    rows = [
+        {"video_id": "abc", columns[0]: n, columns[1]: 9, "caption": f"Event {n}."} for n in (0, 5)
+    ]
+    with pytest.raises(CaptionError, match="line 2: video 'abc' has captions of several segments"):
+        table(*rows)
+    assert table(rows[1], rows[1]).find("abc") == "Event 5."
+
+
+@pytest.mark.parametrize(
     ("in_file", "asked"),
     [
         pytest.param("clip", "a/b/clip.mp4", id="bare in file"),
@@ -173,7 +212,11 @@ BROKEN = {
     "csv quote": ("c.csv", 'video,caption\na,"one\n', r"c\.csv, after line"),
     "number": ("c.jsonl", jsonl({"video": "a", "caption": 3}), r"line 1: expected .* text, got 3"),
     "list": ("c.jsonl", jsonl({"video": "a", "caption": ["x"]}), r"got \['x'\]"),
-    "no video": ("c.jsonl", jsonl({"clip": "a", "caption": "x"}), "video under 'video_id'.*'clip'"),
+    "no video": (
+        "c.jsonl",
+        jsonl({"source": "a", "caption": "x"}),
+        "video under 'video_id'.*'source'",
+    ),
     "no caption": (
         "c.jsonl",
         jsonl({"video": "a", "text": "x"}),
