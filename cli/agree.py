@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
+from lmms_eval_captions.cli.options import add_command, add_format, add_tasks, write_output
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 def add_agree(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "agree",
+        _agree,
         help="how far judges of the same captions agree, who is more lenient, what they cost",
         description="Compares judges on captions that are the same word for word: Cohen's kappa, "
         "Gwet's AC1 and Krippendorff's alpha with intervals over videos, confusion tables, "
         "leniency by group, slope over caption length, ranks of the captioners, dollars; first a "
         "sentence per judge. With one folder, the judge's runs are compared. Asks no judge.",
+        example="lmms-eval-captions agree results/gpt-4o results/qwen3 --tasks vdc_score",
     )
     command.add_argument(
         "folders",
@@ -30,22 +33,13 @@ def add_agree(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="results folders with the same captions, of one captioner or several, each scored by "
         "several judges; which belong together is found from the captions",
     )
-    command.add_argument(
-        "--tasks", metavar="NAMES", help="tasks and groups, separated by commas (default: all)"
-    )
+    add_tasks(command)
     command.add_argument(
         "--reference",
         metavar="JUDGE",
         help="the judge that others are compared with (default: the first folder's)",
     )
-    command.add_argument(
-        "--format",
-        choices=["text", "markdown", "latex", "csv", "json"],
-        default="text",
-        help="(default: text)",
-    )
-    add_output(command)
-    command.set_defaults(run=_agree)
+    add_format(command)
 
 
 def _agree(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import above_zero, dollars, positive
+from lmms_eval_captions.cli.options import above_zero, add_command, dollars, positive
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -43,7 +43,7 @@ def add_build(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_clips(kinds)
 
 
-def build_estimate(words: Sequence[str]) -> int:
+def estimate_build(words: Sequence[str]) -> int:
     """Print an estimate of a build.
 
     Args:
@@ -62,15 +62,18 @@ def _add_kinds(
     needs_output: bool = True,
 ) -> None:
     for name in KINDS:
-        kind = kinds.add_parser(
+        kind = add_command(
+            kinds,
             name,
+            run,
             help=f"questions in the form of {name}",
             description="Every stage is a file in DATA/KIND/build; the same command resumes a "
             "stopped build, and sends nothing twice. Exit code: 0 if the benchmark is complete, 1 "
             "if requests failed or no question is left, 2 if it cannot be built as asked.",
+            example=f"lmms-eval-captions build {name} --videos clips --writer gpt-4o -o data",
         )
         _add_arguments(kind, needs_output=needs_output)
-        kind.set_defaults(run=run, kind=name)
+        kind.set_defaults(kind=name)
 
 
 def _add_arguments(command: argparse.ArgumentParser, *, needs_output: bool) -> None:
@@ -302,14 +305,17 @@ def _estimate(arguments: argparse.Namespace) -> int:
 
 
 def _add_clips(kinds: _SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = kinds.add_parser(
+    command = add_command(
+        kinds,
         "clips",
+        _clips,
         help="cut long videos at scene changes into clips of 3 to 15 seconds that move",
         description="Cuts videos at scene changes (PySceneDetect) into clips of 3 to 15 seconds, "
         "as VidCapBench does, leaves out still images (optical flow), and chooses clips so that "
         "short and long ones are equally many. Writes clips with their sound, and clips.jsonl with "
         "the fate of every part. The same command resumes a stopped run. Exit code 1 without a "
         "clip. Needs the extra: pip install 'lmms-eval-captions[scenes]'.",
+        example="lmms-eval-captions build clips films -o clips --n 500",
     )
     add = command.add_argument
     add("source", type=Path, metavar="SOURCE", help="folder of videos, or one video")
@@ -333,7 +339,6 @@ def _add_clips(kinds: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     add("--seed", type=int, default=0, metavar="N", help="seed of the choice of clips (default: 0)")
     add("--limit", type=positive, metavar="N", help="read the first N videos (default: all)")
-    command.set_defaults(run=_clips)
 
 
 def _clips(arguments: argparse.Namespace) -> int:

@@ -7,8 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
-from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
+from lmms_eval_captions.cli.options import (
+    add_command,
+    add_format,
+    add_tasks,
+    split_names,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -20,14 +25,19 @@ if TYPE_CHECKING:
 
 def add_compare(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "compare",
+        _compare,
         help="which captioner is better, and is it significant; tables as in the papers",
         description="Compares captioners on the questions that all have a verdict on: ranking, "
         "differences to the first folder with simultaneous intervals and p-values, groups of "
         "questions, videos. With one folder or --paper: the table of the benchmark's paper. Asks "
         "no judge. Exit code: 0; with --gate 0 for GO, 1 for NO-GO, 3 for INCONCLUSIVE; 2 if the "
         "results cannot be compared.",
+        example="lmms-eval-captions compare results/baseline results/mine\n"
+        "lmms-eval-captions compare results/baseline results/mine --gate 'vdc_acc>=-0.5'\n"
+        "lmms-eval-captions compare results/* --paper --published --format latex",
     )
     command.add_argument(
         "folders",
@@ -36,9 +46,7 @@ def add_compare(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FOLDER",
         help="results folders, the baseline first; each model below one is a captioner",
     )
-    command.add_argument(
-        "--tasks", metavar="NAMES", help="tasks and groups, separated by commas (default: all)"
-    )
+    add_tasks(command)
     command.add_argument(
         "--group",
         metavar="SECTION",
@@ -70,14 +78,7 @@ def add_compare(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         ("--force", "with --paper: also scores by the offline stand-in"),
     ):
         command.add_argument(option, action="store_true", help=text)
-    command.add_argument(
-        "--format",
-        choices=["text", "markdown", "latex", "csv", "json"],
-        default="text",
-        help="(default: text)",
-    )
-    add_output(command)
-    command.set_defaults(run=_compare)
+    add_format(command)
 
 
 def _compare(arguments: argparse.Namespace) -> int:

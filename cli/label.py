@@ -7,9 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
-from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
-from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
+from lmms_eval_captions.cli.options import (
+    add_command,
+    add_output,
+    positive,
+    split_names,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -20,13 +24,16 @@ if TYPE_CHECKING:
 
 def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``label`` to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "label",
+        _label,
         help="a page on which people grade what the judge graded, or choose between captions",
         description="Writes one HTML file that works offline: a person answers questions by "
         "keyboard or mouse and exports JSONL, which lmms-eval-captions labels reads. Needs results "
         "with --log_samples, or with --build the folder of a benchmark built from your own clips, "
         "whose questions are checked.",
+        example="lmms-eval-captions label results/mine --n 200 -o label.html",
     )
     command.add_argument(
         "folders",
@@ -100,7 +107,6 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="FILE",
         help="(default: label.html)",
     )
-    command.set_defaults(run=_label)
 
 
 def _label(arguments: argparse.Namespace) -> int:
@@ -187,13 +193,16 @@ def _options(arguments: argparse.Namespace, *, n: int, n_frames: int, reveal: st
 
 def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``labels`` to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "labels",
+        _labels,
         help="agreement of people and judge, scores corrected by labels, Elo of captioners",
         description="Reads what pages of lmms-eval-captions label exported. Graded questions: "
         "agreement among annotators and with the judge, both scores next to each other, and the "
         "score corrected by the labels, with intervals over videos. Captions side by side: Elo, "
         "Bradley-Terry and their correlation with metrics.",
+        example="lmms-eval-captions labels labels-*.jsonl --against results/mine",
     )
     command.add_argument("files", nargs="+", type=Path, metavar="FILE", help="exported JSONL files")
     command.add_argument(
@@ -229,7 +238,6 @@ def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="(default: text); json has all digits",
     )
     add_output(command)
-    command.set_defaults(run=_labels)
 
 
 def _labels(arguments: argparse.Namespace) -> int:

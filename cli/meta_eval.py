@@ -8,8 +8,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import positive
-from lmms_eval_captions.lmms_eval_tasks.commands.output import write_output
+from lmms_eval_captions.cli.options import add_command, positive, write_output
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -30,13 +29,16 @@ _N_REFERENCES: Final = {"vatex-eval": range(1, 10), "foil": (1, 4)}
 
 def add_meta_eval(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "meta-eval",
+        _meta_eval,
         help="how well metrics agree with people: Kendall's tau on a benchmark's human ratings",
         description="Correlates metrics of the published candidates with the annotators' ratings: "
         "classic metrics (needs java), G-VEval if LMMS_CAPTIONS_JUDGE names a judge (msvd), and "
         "your own scores, next to the agreement of annotators among themselves. For foil: how "
         "often a metric prefers the right caption.",
+        example="lmms-eval-captions meta-eval msvd --scores mine.json",
     )
     command.add_argument("benchmark", choices=["msvd", *_FOLDERS], help="whose ratings")
     command.add_argument(
@@ -101,7 +103,6 @@ def add_meta_eval(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument(
         "--output", type=Path, metavar="FILE", help="also write the report as JSON"
     )
-    command.set_defaults(run=_meta_eval)
 
 
 def _meta_eval(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
+from lmms_eval_captions.cli.options import add_command, add_tasks, split_names
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "report",
+        _report,
         help="one HTML file: scores, comparison, groups, videos with verdicts and replies",
         description="Writes one HTML file that works without a network and can be passed around: "
         "scores with their intervals, the comparison of captioners, groups of questions, and every "
         "video with its caption, questions, verdicts and the judge's replies. Needs --log_samples "
         "for captions and replies.",
+        example="lmms-eval-captions report results/* -o report.html",
     )
     command.add_argument(
         "folders", nargs="+", type=Path, metavar="FOLDER", help="results folders or results files"
@@ -30,9 +33,7 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "-o", "--output", type=Path, default=Path("report.html"), metavar="FILE",
         help="(default: report.html)",
     )  # fmt: skip
-    command.add_argument(
-        "--tasks", metavar="NAMES", help="tasks and groups, separated by commas (default: all)"
-    )
+    add_tasks(command)
     command.add_argument(
         "--videos",
         metavar="DATA",
@@ -46,7 +47,6 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--framed", type=_whole, default=50, metavar="N",
         help="videos with frames, those that score worst (default: 50)",
     )  # fmt: skip
-    command.set_defaults(run=_report)
 
 
 def _report(arguments: argparse.Namespace) -> int:

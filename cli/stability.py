@@ -6,8 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.name_list import split_names
-from lmms_eval_captions.lmms_eval_tasks.commands.output import add_output, write_output
+from lmms_eval_captions.cli.options import (
+    add_command,
+    add_output,
+    add_tasks,
+    split_names,
+    write_output,
+)
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -15,18 +20,19 @@ if TYPE_CHECKING:
 
 def add_stability(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "stability",
+        _stability,
         help="how often the judge repeats its verdicts, the noise of scores, and a split by it",
         description="Share of questions with the same verdict in all judge runs, by captioner and "
         "group; the difference of scores below which the judge's noise explains it; with --split, "
         "question files of those that are stable and of the others. Needs captions that were "
         "judged with LMMS_CAPTIONS_JUDGE_RUNS of at least 2, better 3.",
+        example="lmms-eval-captions stability results/mine --tasks vidcapbench_ae --split splits",
     )
     command.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="results folders")
-    command.add_argument(
-        "--tasks", metavar="NAMES", help="tasks and groups, separated by commas (default: all)"
-    )
+    add_tasks(command)
     command.add_argument(
         "--within",
         type=_percentage,
@@ -56,7 +62,6 @@ def add_stability(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="(default: text)",
     )
     add_output(command)
-    command.set_defaults(run=_stability)
 
 
 def _stability(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.output import write_output
+from lmms_eval_captions.cli.options import add_command, write_output
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 def add_t2v_verify(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "t2v-verify",
+        _t2v_verify,
         help="compare videos that were generated from captions with their originals",
         description="VidCapBench's training-free verification: similarity of videos that a "
         "text-to-video model made from captions to the captioned videos (PSNR, SSIM, CLIP), "
         "ratings by people or a judge from 1 to 5, and Pearson's correlation with caption scores "
         "over captioners. Runs no generator. Exit code: 1 if nothing could be compared or rated.",
+        example="lmms-eval-captions t2v-verify --generated made --original videos "
+        "--scores results/*",
     )
     for option, text in (
         ("--generated", "one folder per captioner, with VIDEO.mp4 or GENERATOR/VIDEO.mp4 in it"),
@@ -67,7 +71,6 @@ def add_t2v_verify(commands: _SubParsersAction[argparse.ArgumentParser]) -> None
     command.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write everything, by video, as JSON"
     )
-    command.set_defaults(run=_t2v_verify)
 
 
 def _t2v_verify(arguments: argparse.Namespace) -> int:

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from lmms_eval_captions.construction.exported import Exported, last_words
 from lmms_eval_captions.construction.pipeline import BuildContext, Row, Stage
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.commands.exported import Exported, last_words
 from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
 from lmms_eval_captions.metrics.intervals import Interval
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.analysis.tables import plural
+from lmms_eval_captions.construction.exported import Exported, last_words
 from lmms_eval_captions.construction.people import PAGE_KIND
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.commands.exported import Exported, last_words
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 

@@ -20,8 +20,7 @@ from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.anchors import (
     LEAST_CAPTIONS,
 )
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
+from lmms_eval_captions.lmms_eval_tasks.estimate import CaptionFile, estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_check import tell_answer
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -273,7 +272,7 @@ def test_the_estimate_counts_anchors(
     captions = {video.video_id: text for video, text in zip(VIDEOS, GOOD, strict=True)}
     file = tmp_path / "captions.json"
     file.write_text(json.dumps(captions))
-    (counted,) = estimate(read_settings(), [task.name], captions=CaptionArguments(str(file))).tasks
+    (counted,) = estimate(read_settings(), [task.name], captions=CaptionFile(str(file))).tasks
     assert counted.n_questions == len(VIDEOS)
     _judge(task, GOOD, bench, tmp_path, server)
     assert counted.n_calls == server.counts.n_requests

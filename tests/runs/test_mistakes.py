@@ -20,7 +20,7 @@ import pytest
 
 from conftest import ServerFactory
 from lmms_eval_captions.cli.main import main
-from lmms_eval_captions.lmms_eval_tasks.commands.run import conclude
+from lmms_eval_captions.cli.run import conclude
 from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.sentence import MOST
 from runs import environment
@@ -456,9 +456,9 @@ def test_a_mistake_in_a_run_ends_in_one_line_that_helps(
         **dict(zip(variables[::2], variables[1::2], strict=True)),
     }
     run = WarmProcess(typed, env=env, cwd=root).wait(120.0)
-    ending = conclude(run.returncode, root / "record", typed)
-    assert ending.exit_code == mistake.exit_code, run.log
-    _require_helpful(ending.lines[-1], mistake)
+    lines, code = conclude(run.returncode, root / "record", typed)
+    assert code == mistake.exit_code, run.log
+    _require_helpful(lines[-1], mistake)
 
 
 @pytest.mark.cli
@@ -485,7 +485,7 @@ def test_a_run_that_was_interrupted_says_what_is_kept(
         assert time.monotonic() < deadline, run.log()
         time.sleep(0.05)
     os.kill(run.pid, number)
-    ending = conclude(run.wait(60.0).returncode, tmp_path / "record", typed)
-    assert ending.exit_code == exit_code
-    advice = "the same command goes on from there"
-    _require_helpful(ending.lines[-1], Mistake((), wrong, advice))
+    lines, code = conclude(run.wait(60.0).returncode, tmp_path / "record", typed)
+    assert code == exit_code
+    advice = "the same command resumes"
+    _require_helpful(lines[-1], Mistake((), wrong, advice))

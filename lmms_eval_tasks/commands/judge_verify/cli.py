@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.commands.numbers_given import dollars
+from lmms_eval_captions.cli.options import dollars
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction

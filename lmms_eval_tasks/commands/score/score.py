@@ -13,7 +13,6 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
 from lmms_eval_captions.lmms_eval_tasks.commands.score.counted import counted
 from lmms_eval_captions.lmms_eval_tasks.commands.score.outputs import (
     SUMMARY_FILE,
@@ -37,6 +36,7 @@ from lmms_eval_captions.lmms_eval_tasks.commands.score.summary import (
     summarise,
     words_of,
 )
+from lmms_eval_captions.lmms_eval_tasks.folder_lock import locked
 from lmms_eval_captions.lmms_eval_tasks.scorer.protocols import protocol_of
 from lmms_eval_captions.model_wrappers.caption_clips import captioner_class
 
@@ -86,7 +86,7 @@ def score(options: Options) -> int:
     )
     _check(options, spec)
     files_of = _score_files(options)
-    with alone_in(options.folder, of=options.folder, doing="scores", option="--out"):
+    with locked(options.folder, named=options.folder, doing="scores", option="--out"):
         shards, failures = _opened(files_of, spec)
         again = settings.ask_again
         open_ones = [shard for shard in shards if not is_done(shard, ask_again=again)]

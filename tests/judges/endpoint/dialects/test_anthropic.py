@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.endpoint.request import Asked, Message, Picture
 from lmms_eval_captions.judges.errors import JudgeRequestError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import judge_findings
+from lmms_eval_captions.cli.doctor import judge_findings
 
 NOT_SENT = ("seed",)
 """What every request asks for and the API does not take."""
@@ -305,6 +305,6 @@ def test_doctor_asks_and_lists_at_the_api(server: AnthropicServer) -> None:
     env = {"LMMS_CAPTIONS_JUDGE_API": "anthropic", "ANTHROPIC_API_KEY": KEY}
     env |= {"LMMS_CAPTIONS_JUDGE": "judge", "LMMS_CAPTIONS_JUDGE_URL": server.url}
     findings = asyncio.run(judge_findings(read_settings(env)))
-    assert all(finding.ok for finding in findings)
+    assert all(finding.status == "ok" for finding in findings)
     assert "answers: 'yes'" in findings[0].text
     assert "judge is among them" in findings[1].text

@@ -10,6 +10,8 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say
+from lmms_eval_captions.cli import doctor
+from lmms_eval_captions.cli.doctor import Finding, examine, settings_in_force
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
@@ -17,10 +19,6 @@ from lmms_eval_captions.judges.endpoint.failures import Role
 from lmms_eval_captions.judges.errors import JudgeUnavailableError
 from lmms_eval_captions.judges.settings import Settings, read_settings, variables_of
 from lmms_eval_captions.lmms_eval_tasks import dependencies
-from lmms_eval_captions.lmms_eval_tasks.commands import doctor_judges
-from lmms_eval_captions.lmms_eval_tasks.commands.doctor import examine
-from lmms_eval_captions.lmms_eval_tasks.commands.doctor_judges import Finding
-from lmms_eval_captions.lmms_eval_tasks.commands.settings_in_force import settings_in_force
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
@@ -43,9 +41,9 @@ def test_packages_are_compared_with_the_tested_versions(
     dependencies.direct_dependencies.cache_clear()
     found = [each for each in examine(_settings(tmp_path)) if each.topic == "software"]
     dependencies.direct_dependencies.cache_clear()
-    texts = {each.text: each.ok for each in found}
-    assert texts[f"aiohttp 3.99 is installed, {tested['aiohttp']} is tested"]
-    assert [text for text, ok in texts.items() if not ok] == [
+    texts = {each.text: each.status for each in found}
+    assert texts[f"aiohttp 3.99 is installed, {tested['aiohttp']} is tested"] == "ok"
+    assert [text for text, status in texts.items() if status == "problem"] == [
         f"filelock 4.3.1 is installed, {tested['filelock']} is known to work. "
         "Run: pip install 'filelock<4'"
     ]
@@ -57,10 +55,10 @@ def test_a_judge_that_answers_is_shown_with_its_words(tmp_path: Path, serve: Ser
     server.reply = lambda _: "ready"
     url = {"LMMS_CAPTIONS_JUDGE_URL": server.url, "LMMS_CAPTIONS_JUDGE": "mine"}
     found = _about("judge", _settings(tmp_path, OPENAI_API_KEY="sk-1", **url))
-    assert found.ok
+    assert found.status == "ok"
     assert f"mine at {server.url}, key set, answers: 'ready'" in found.text
     found = _about("judge", _settings(tmp_path, OPENAI_API_KEY="sk-2", **url))
-    assert not found.ok
+    assert found.status == "problem"
     assert "401" in found.text
     assert "sk-2" not in found.text
 
@@ -76,7 +74,7 @@ def test_no_judge_is_assumed_on_this_machine(tmp_path: Path, serve: ServerFactor
     _lists(server, {"id": "tiny.gguf"})
     settings = _settings(tmp_path, LMMS_CAPTIONS_JUDGE_URL=server.url)
     found = _about("judge", settings)
-    assert not found.ok
+    assert found.status == "problem"
     assert "LMMS_CAPTIONS_JUDGE is not set" in found.text
     assert _about("models", settings).text == f"{server.url} lists 'tiny.gguf'"
     assert server.counts.n_requests == 0
@@ -88,12 +86,13 @@ def test_a_judge_that_answers_as_another_is_a_problem(tmp_path: Path, serve: Ser
     server.script = lambda _: Say("ready", model="tiny.gguf")
     judge = {"LMMS_CAPTIONS_JUDGE_URL": server.url, "LMMS_CAPTIONS_JUDGE": "mine"}
     found = _about("judge", _settings(tmp_path, **judge))
-    assert not found.ok
+    assert found.status == "problem"
     assert "answered as 'tiny.gguf', but 'mine' was asked for" in found.text
-    assert _about("judge", _settings(tmp_path, LMMS_CAPTIONS_JUDGE_ALIAS="tiny.gguf", **judge)).ok
+    renamed = _settings(tmp_path, LMMS_CAPTIONS_JUDGE_ALIAS="tiny.gguf", **judge)
+    assert _about("judge", renamed).status == "ok"
     server.script = lambda _: Say("ready", model="mine-2024-08-06")
     found = _about("judge", _settings(tmp_path, **judge))
-    assert found.ok
+    assert found.status == "ok"
     assert found.text.endswith("answers as mine-2024-08-06: 'ready'")
 
 
@@ -114,26 +113,26 @@ def test_without_a_named_judge_every_benchmark_s_own_is_asked(
             raise JudgeUnavailableError("it is not there")
         return ": 'ready'"
 
-    monkeypatch.setattr(doctor_judges, "listed_models", list_models)
-    monkeypatch.setattr(doctor_judges, "_say_hello", say_hello)
+    monkeypatch.setattr(doctor, "listed_models", list_models)
+    monkeypatch.setattr(doctor, "_say_hello", say_hello)
     url = "https://judge.example/v1"
     settings = _settings(tmp_path, OPENAI_API_KEY="sk-1", LMMS_CAPTIONS_JUDGE_URL=url)
     findings = [finding for finding in examine(settings) if finding.topic in ("judge", "models")]
     assert len(own) > 1
     advice = "; start that server, or correct LMMS_CAPTIONS_JUDGE_URL"
-    assert [(finding.text, finding.ok) for finding in findings] == [
+    assert [(finding.text, finding.status) for finding in findings] == [
         *(
             (
                 f"{model} ({' and '.join(names)}'s own) at {url}, key set"
                 + (f": it is not there{advice}" if model == silent else ", answers: 'ready'"),
-                model != silent,
+                "problem" if model == silent else "ok",
             )
             for model, names in own.items()
         ),
         (
             f"{url} lists {', '.join(map(repr, own))}, 'another'; {' and '.join(own)} are among "
             "them",
-            True,
+            "ok",
         ),
     ]
 
@@ -150,9 +149,11 @@ def test_every_benchmark_s_data_is_looked_for(tmp_path: Path) -> None:
 def test_data_is_found_or_its_absence_explained(tmp_path: Path) -> None:
     """Local data is looked for where a run would."""
     lexical = {"LMMS_CAPTIONS_JUDGE": "lexical"}
-    assert _about("data", _settings(tmp_path, LMMS_CAPTIONS_DATA="sample", **lexical)).ok
+    assert (
+        _about("data", _settings(tmp_path, LMMS_CAPTIONS_DATA="sample", **lexical)).status == "ok"
+    )
     found = _about("data", _settings(tmp_path, LMMS_CAPTIONS_DATA=str(tmp_path), **lexical))
-    assert not found.ok
+    assert found.status == "problem"
     assert "VDCScore_qa" in found.text
 
 
@@ -197,48 +198,51 @@ def test_a_cheap_judge_that_answers_is_shown_with_its_words(
     mine["LMMS_CAPTIONS_CHEAP_JUDGE"] = f"small@{cheap.url}#CHEAP_KEY"
     sample, answer = _all_about("sample", _settings(tmp_path, OPENAI_API_KEY="sk-mine", **mine))
     assert "points, all of them asked of small, in vdc" in sample.text
-    assert answer.ok
+    assert answer.status == "ok"
     assert answer.text == f"the cheap judge small at {cheap.url}, key set, answers: 'ready'"
     listed = _all_about("models", _settings(tmp_path, **mine))[-1]
-    assert listed.ok
+    assert listed.status == "ok"
     assert listed.text == f"{cheap.url} lists 'small'; small is among them"
     with_user = cheap.url.replace("http://", "http://me:word@")
     mine["LMMS_CAPTIONS_CHEAP_JUDGE"] = f"small@{with_user}"
     _, answer = _all_about("sample", _settings(tmp_path, **mine))
-    assert not answer.ok, "a user is no key"
+    assert answer.status == "problem", "a user is no key"
     assert "word" not in answer.text
 
 
 def test_every_setting_in_force_is_shown() -> None:
-    """With its value and where that is from; never a key or a password."""
-    settings = settings_in_force(
-        {
-            "OPENAI_API_KEY": "sk-secret",
-            "LMMS_CAPTIONS_JUDGE_URL": "http://me:pass@a:1/v1, http://b:2/v1?key=pass",
-            "OPENAI_BASE_URL": "pass",
-            "LMMS_CAPTIONS_MAX_COST": "$20",
-            "LMMS_CAPTIONS_CHEAP_JUDGE": "small@http://me:pass@httpd:1/v1;http://b:2/v1#MY_KEY",
-        }
-    )
-    shown = {setting.name: setting.text for setting in settings}
+    """With its value, and by default only if it is set; never a key or a password."""
+    environ = {
+        "OPENAI_API_KEY": "sk-secret",
+        "LMMS_CAPTIONS_JUDGE_URL": "http://me:pass@a:1/v1, http://b:2/v1?key=pass",
+        "OPENAI_BASE_URL": "pass",
+        "LMMS_CAPTIONS_MAX_COST": "$20",
+        "LMMS_CAPTIONS_CHEAP_JUDGE": "small@http://me:pass@httpd:1/v1;http://b:2/v1#MY_KEY",
+    }
+    findings = settings_in_force(environ)
+    shown = [finding.text for finding in findings]
     names = {variable.name for variable in variables_of(Settings).values()}
-    assert set(shown) == names - {"RANK", "WORLD_SIZE"}
-    assert all(setting.ok for setting in settings)
-    assert "pass" not in "".join(shown.values())
-    assert "secret" not in "".join(shown.values())
-    for text in (
+    assert {text.split()[0] for text in shown} == names - {"RANK", "WORLD_SIZE"}
+    assert all(finding.status == "ok" for finding in findings)
+    assert "pass" not in "".join(shown)
+    assert "secret" not in "".join(shown)
+    set_ones = {
         "OPENAI_API_KEY is set",
+        "LMMS_CAPTIONS_JUDGE_URL = http://a:1/v1, http://b:2/v1",
+        "OPENAI_BASE_URL = [no URL]",
+        "LMMS_CAPTIONS_MAX_COST = $20",
+        "LMMS_CAPTIONS_CHEAP_JUDGE = small@http://httpd:1/v1;http://b:2/v1#MY_KEY",
+    }
+    assert {finding.text for finding in settings_in_force(environ, with_unset=False)} == set_ones
+    for text in (
+        *set_ones,
         "ANTHROPIC_API_KEY is not set",
-        "LMMS_CAPTIONS_JUDGE_URL = http://a:1/v1, http://b:2/v1 (environment)",
-        "OPENAI_BASE_URL = [no URL] (environment)",
-        "LMMS_CAPTIONS_MAX_COST = $20 (environment)",
-        "LMMS_CAPTIONS_CHEAP_JUDGE = small@http://httpd:1/v1;http://b:2/v1#MY_KEY (environment)",
         "LMMS_CAPTIONS_JUDGE_CONCURRENCY = 64 (default)",
         "LMMS_CAPTIONS_JUDGE_RATE = no limit (default)",
         "LMMS_CAPTIONS_JUDGE_TIMEOUT = the benchmark's own (default)",
         f"LMMS_CAPTIONS_PRICES = {load_prices().as_of} (default)",
     ):
-        assert text in shown.values()
+        assert text in shown
 
 
 def test_settings_that_cannot_be_used_are_all_named(

@@ -16,8 +16,7 @@ from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.captions import CaptionArguments
-from lmms_eval_captions.lmms_eval_tasks.commands.estimate.estimate import estimate
+from lmms_eval_captions.lmms_eval_tasks.estimate import CaptionFile, estimate
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.request_counter import TaskEstimate
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
@@ -111,7 +110,7 @@ def _usage(server: JudgeServer) -> tuple[int, int]:
 
 
 def _rows(settings: Settings, captions: Path | None, *tasks: str) -> dict[str, TaskEstimate]:
-    given = None if captions is None else CaptionArguments(str(captions))
+    given = None if captions is None else CaptionFile(str(captions))
     result = estimate(settings, tasks or ["vdc_camera", "vdc_detailed"], captions=given)
     assert result.problems == []
     return {counts.task: counts for counts in result.tasks}

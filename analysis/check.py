@@ -1,4 +1,4 @@
-"""Looks through results for scores that must not be trusted."""
+"""Check of finished runs: scores that must not be trusted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from math import isnan
 from pathlib import Path
-from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.reasons import help_against
@@ -18,52 +17,48 @@ from lmms_eval_captions.lmms_eval_tasks.results_folder import (
 )
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
-_WIDTH: Final = 9
-"""Columns of the word that a line begins with."""
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is still fine."""
+    """Limits of what passes."""
 
     max_unscored: float
     """Largest share of unscored questions, in [0, 1]."""
     accept_doubts: bool = False
-    """Whether a judge of which there is doubt is fine."""
+    """True if a suspicious judge is a warning, not a problem."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What was found, a line each."""
+    """Lines of a check."""
 
     lines: list[str] = field(default_factory=list)
-    """Everything, in the order in which it is read."""
-    told: list[str] = field(default_factory=list)
-    """Those of them that tell of a problem, or warn."""
+    warnings: list[str] = field(default_factory=list)
+    """Those of the lines that are problems or warnings."""
     paths: list[Path] = field(default_factory=list)
-    """Files that were checked."""
-    fine: list[str] = field(default_factory=list)
+    """Checked files."""
+    passed: list[str] = field(default_factory=list)
     """Tasks and groups without a problem."""
     problems: list[str] = field(default_factory=list)
-    """``<task>: <problem>``; ends with what helps where that is known."""
+    """``<task>: <problem>``, with advice where there is one."""
 
     def file(self, path: Path) -> None:
-        """Begin what is said of one file."""
+        """Begin the lines of a file."""
         self.paths.append(path)
         self.lines.append(str(path))
 
     def ok(self, name: str, text: str) -> None:
-        """Note a task that is fine."""
-        self.fine.append(name)
+        """Add a task without a problem."""
+        self.passed.append(name)
         self._add("ok", f"{name}: {text}")
 
     def problem(self, text: str) -> None:
-        """Note what must not be trusted."""
+        """Add a problem."""
         self.problems.append(text)
         self._add("problem", text)
 
     def warning(self, text: str) -> None:
-        """Note what a reader must know, and which is no problem."""
+        """Add a warning."""
         self._add("warning", text)
 
     def detail(self, text: str) -> None:
@@ -71,34 +66,34 @@ class Report:
         self._add("", text)
 
     def last_line(self, command: str) -> str:
-        """All of it in one sentence behind the command's name."""
-        if not self.problems:
-            checked = _counted(len(self.fine), "task or group", "tasks and groups")
-            where = f" in {self.paths[-1]}" if self.paths else ""
-            others = len(self.paths) - 1
-            behind = f" and {_counted(others, 'other file', 'other files')}" if others > 0 else ""
-            return f"{command}: ok: {checked} checked{where}{behind}"
-        more = len(self.problems) - 1
-        behind = f" ({_counted(more, 'more problem', 'more problems')} above)" if more else ""
-        return sentence(f"{command}: problem{behind}: {self.problems[0]}")
+        """Return a sentence that sums up the check, after the command's name."""
+        if self.problems:
+            more = len(self.problems) - 1
+            others = f" ({_counted(more, 'more problem', 'more problems')} above)" if more else ""
+            return sentence(f"{command}: problem{others}: {self.problems[0]}")
+        checked = _counted(len(self.passed), "task or group", "tasks and groups")
+        where = f" in {self.paths[-1]}" if self.paths else ""
+        more = len(self.paths) - 1
+        others = f" and {_counted(more, 'other file', 'other files')}" if more > 0 else ""
+        return f"{command}: ok: {checked} checked{where}{others}"
 
     def _add(self, kind: str, text: str) -> None:
-        line = f"  {kind:<{_WIDTH}}{text}"
+        line = f"  {kind:<9}{text}"
         self.lines.append(line)
         if kind in ("problem", "warning"):
-            self.told.append(line)
+            self.warnings.append(line)
 
 
 def check_folder(folder: Path, limits: Limits, *, since_s: float | None = None) -> Report:
     """Check the newest results of every task of every model below a folder.
 
     Args:
-        folder: What was given to lmms-eval as ``--output_path``; also one results file.
-        limits: What is still fine.
-        since_s: Runs that ended before, in seconds since the epoch, do not count.
+        folder: lmms-eval's ``--output_path``, or one results file.
+        limits: Limits of what passes.
+        since_s: Seconds since the epoch; runs that ended before are left out.
 
     Raises:
-        DataError: If there is no results file, none of a run since then, or one cannot be read.
+        DataError: If there is no results file, none since then, or one cannot be read.
     """
     report = Report()
     models = read_all_results(folder)
@@ -113,17 +108,17 @@ def check_folder(folder: Path, limits: Limits, *, since_s: float | None = None) 
 def check_run(
     report: Report, run: RunResults, limits: Limits, names: Iterable[str] | None = None
 ) -> None:
-    """Check one run.
+    """Add the check of one run to a report.
 
     Args:
-        report: Where what is found is added.
-        run: The run.
-        limits: What is still fine.
-        names: Its tasks and groups that count, by default all.
+        report: Report to add to.
+        run: Finished run.
+        limits: Limits of what passes.
+        names: Tasks and groups to check (default: all).
     """
     report.file(run.path)
     tasks = {name: run.tasks[name] for name in (run.tasks if names is None else names)}
-    if not any(_is_ours(task) for task in tasks.values()):
+    if not any(task.signature is not None or task.is_prediction for task in tasks.values()):
         report.problem(
             f"{run.path} holds no task of lmms-eval-captions: name one with --tasks, such as "
             "--tasks vdc_score"
@@ -133,18 +128,18 @@ def check_run(
             _check_predictions(report, run, name)
         else:
             check_task(report, name, task, limits)
-    tell_warnings(report, run.judging)
+    add_warnings(report, run.judging)
 
 
-def tell_warnings(report: Report, judging: Mapping[str, object]) -> None:
-    """Add what a judging document warns of."""
+def add_warnings(report: Report, judging: Mapping[str, object]) -> None:
+    """Add the warnings of a judging document."""
     warnings = judging.get("warnings")
     for warning in warnings if isinstance(warnings, list) else ():
         report.warning(str(warning))
 
 
 def check_task(report: Report, name: str, task: TaskResults, limits: Limits) -> None:
-    """Check one task or group; one that is not of this package is passed over."""
+    """Add the check of one task or group; those of other packages are skipped."""
     signature = task.signature
     if signature is None:
         return
@@ -186,15 +181,15 @@ def _problems(task: TaskResults, limits: Limits) -> Iterator[str]:
 
 
 def _check_predictions(report: Report, run: RunResults, name: str) -> None:
-    """Check a task of ``--predict_only``: lmms-eval saves its captions in the sample log."""
+    """Check a task of ``--predict_only``, whose captions are in the sample log."""
     n_captions = n_empty = 0
     for sample in run.samples(name):
         n_captions += 1
         n_empty += not str(sample.get("filtered_resps", "")).strip("[]'\" \n")
     if n_captions == n_empty:
         report.problem(
-            f"{name}: no caption was written; look for what the captioner said in the run's log, "
-            "and run it again"
+            f"{name}: no caption was written; see the captioner's messages in the run's log, "
+            "then run it again"
         )
         return
     empty = f", {n_empty} of them empty," if n_empty else ""
@@ -206,14 +201,14 @@ def _check_predictions(report: Report, run: RunResults, name: str) -> None:
 
 
 def _shown_scores(task: TaskResults) -> str:
-    """Each score, the headline first, with its 95% interval, in its unit, where that is known."""
+    """Return each score with its 95% interval, the headline first."""
     headline = task.judging.get("headline")
     scores = sorted(task.measured.items(), key=lambda score: score[0] != headline)
     return ", ".join(f"{metric} {measured}" for metric, measured in scores if metric != "unscored")
 
 
 def _notes(task: TaskResults) -> Iterator[str]:
-    """What must be known of the intervals, and what several judge runs tell of the judge."""
+    """Notes on the intervals and on the deviation between judge runs."""
     headline = task.measured.get(str(task.judging.get("headline")))
     if headline is not None and headline.deviation is not None:
         yield f"judge runs: {headline.judge_words}"
@@ -226,7 +221,7 @@ def _notes(task: TaskResults) -> Iterator[str]:
 
 
 def _shown_difference(task: TaskResults) -> str:
-    """What ``--baseline`` found; empty where nothing was compared."""
+    """Return the difference to ``--baseline``; empty if nothing was compared."""
     found, headline = task.paired, str(task.judging.get("headline"))
     numbers = [found.get(name) for name in ("baseline_score", "ci_lower", "ci_upper", "pvalue")]
     value = task.scores.get(headline)
@@ -239,15 +234,8 @@ def _shown_difference(task: TaskResults) -> str:
     )
 
 
-def _is_ours(task: TaskResults) -> bool:
-    return task.signature is not None or task.is_prediction
-
-
 def _newest(runs: Sequence[RunResults]) -> Iterator[tuple[RunResults, list[str]]]:
-    """The runs of one model, each with its tasks that no later run has, where it has any.
-
-    Captions that were not judged stand in for no score, and a score stands for them.
-    """
+    """Yield the runs of one model, each with its tasks that no later run scored."""
     last: dict[str, RunResults] = {}
     for run in runs:
         for name, task in run.tasks.items():
@@ -255,7 +243,7 @@ def _newest(runs: Sequence[RunResults]) -> Iterator[tuple[RunResults, list[str]]
                 last[name] = run
     for run in runs:
         names = [name for name in run.tasks if last[name] is run]
-        # Of a run without any task the report says so.
+        # A run without any task is reported too.
         if names or not run.tasks:
             yield run, names
 
@@ -263,7 +251,7 @@ def _newest(runs: Sequence[RunResults]) -> Iterator[tuple[RunResults, list[str]]
 def _since(
     folder: Path, models: Sequence[Sequence[RunResults]], since_s: float
 ) -> list[list[RunResults]]:
-    """The runs that ended since then, by model.
+    """Return the runs that ended since then, by model.
 
     Raises:
         DataError: If there is none.
@@ -272,8 +260,8 @@ def _since(
     recent = [[run for run in runs if run.finished_s >= since_s] for runs in models]
     if not any(recent):
         raise DataError(
-            f"{folder}: no run here ended since {_moment(since_s)}, the newest ended "
-            f"{_moment(newest)}: the run that you mean wrote no results, look at the end of its log"
+            f"{folder}: no run ended since {_moment(since_s)}, the newest ended "
+            f"{_moment(newest)}: the last run wrote no results, see the end of its log"
         )
     return [runs for runs in recent if runs]
 

@@ -1,0 +1,313 @@
+"""Estimate of what captioning and judging would take: calls, tokens and cost. Sends nothing.
+
+The protocols themselves ask: they get an ``ask`` that counts requests instead of sending them, so
+prompts and steps are those of a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from lmms_eval_captions.judges.endpoint.cost import Prices, load_prices
+from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
+from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
+from lmms_eval_captions.judges.settings import Settings
+from lmms_eval_captions.lmms_eval_tasks.anchors import (
+    LEAST_CAPTIONS,
+    captions_of,
+    choose_questions,
+)
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.cost_check import typical_caption
+from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
+from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
+from lmms_eval_captions.lmms_eval_tasks.request_counter import (
+    TOKENS_A_MESSAGE,
+    CaptionedDocument,
+    RequestCounter,
+    TaskEstimate,
+)
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.chat_api import FRAME_PIXELS, MAX_NUM_FRAMES
+from lmms_eval_captions.model_wrappers.model_args import (
+    at_least_one,
+    parse_model_args,
+    refuse_unknown,
+)
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
+from lmms_eval_captions.model_wrappers.video.pictures import shrunk
+
+_FILE_ARGUMENTS: Final = ("path", "column", "video_column", "missing")
+_MISSING: Final = ("error", "skip", "drop")
+_OF_COST: Final = ("model", "max_num_frames", "frame_pixels", "detail", "system_prompt")
+_NOT_OF_COST: Final = (
+    "alias", "api_key_env", "base_url", "batch_size", "concurrency", "decode_memory_gib",
+    "decode_threads", "decode_timeout_s", "device", "extra_body", "fps", "image_pixels",
+    "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send", "store_by",
+    "timeout_s", "video_reader",
+)  # fmt: skip
+_FULL_HD: Final = (1920, 1080)
+_UNKNOWN_FRAME_TOKENS: Final = 1500
+"""Input tokens of a frame for a model without a price."""
+
+
+class CaptionFile(NamedTuple):
+    """Arguments of ``caption_file``."""
+
+    path: str
+    column: str | None = None
+    video_column: str | None = None
+    missing: str | None = None
+    """``None`` for a path by itself, which leaves open what a run does."""
+
+    @classmethod
+    def parse(cls, text: str) -> CaptionFile:
+        """Return the arguments in a text, or the path that it is.
+
+        Raises:
+            SettingsError: If an argument is unknown, given twice, or cannot be used.
+
+        >>> CaptionFile.parse("captions/a=b.jsonl").path
+        'captions/a=b.jsonl'
+        >>> CaptionFile.parse("path=a.csv,column=text,missing=drop")[:2]
+        ('a.csv', 'text')
+        """
+        if (
+            text.partition("=")[0].strip() not in _FILE_ARGUMENTS
+            or Path(text).expanduser().exists()
+        ):
+            return cls(text)
+        pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+        given = {name.strip(): value.strip() for name, _, value in pairs}
+        unknown = set(given) - set(_FILE_ARGUMENTS)
+        refuse_unknown("caption_file", known=_FILE_ARGUMENTS, unknown=unknown)
+        if len(given) < len(pairs) or not given.get("path"):
+            raise SettingsError(
+                "--captions: expected path=FILE[,column=NAME][,video_column=NAME][,missing=...], "
+                f"each once, got {text!r}"
+            )
+        given.setdefault("missing", "error")
+        if given["missing"] not in _MISSING:
+            raise SettingsError(f"missing={given['missing']!r} is not one of {', '.join(_MISSING)}")
+        return cls(**given)
+
+
+@dataclass(slots=True)
+class Estimate:
+    """Estimate of the tasks of a run."""
+
+    settings: Settings
+    tasks: list[TaskEstimate] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    """A line for each task that cannot be estimated."""
+    captions: CaptionFile | None = None
+    n_distinct: int = 0
+    """Captions of the file that are judged, each once, however many tasks judge it."""
+
+
+def estimate(
+    settings: Settings, tasks: Sequence[str], *, captions: CaptionFile | None = None
+) -> Estimate:
+    """Count the requests of a run.
+
+    Args:
+        settings: Settings of the run: judge, runs, data, cache.
+        tasks: Names of tasks.
+        captions: Captions to judge; ``None`` for captions of typical length.
+
+    Raises:
+        CaptionError: If the captions cannot be read.
+        SettingsError: If the settings or the prices cannot be used.
+    """
+    result = Estimate(settings, captions=captions)
+    open_table = captions and open_captions(*captions[:3])
+    distinct: set[bytes] = set()
+    counter = RequestCounter(
+        load_prices(settings.prices),
+        settings.cache / "replies",
+        ask_again=settings.ask_again,
+        endpoints=settings.serving_endpoints,
+    )
+    for name in tasks:
+        benchmark = benchmark_of_task(name)
+        config = benchmark.judge_config(settings)
+        counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
+        try:
+            task = benchmark.tasks[name]
+            docs = benchmark.read(settings, task)
+            texts = [typical_caption(task)] * len(docs)
+            if captions and open_table:
+                stand_in = DroppedCaption if captions.missing == "drop" else NoCaption
+                texts = _captions(open_table(name), benchmark, task, docs, stand_in)
+                distinct |= _digests(benchmark, docs, texts)
+            documents = _captioned(benchmark, task, docs, texts, settings, counts, captions)
+            asyncio.run(counter.count(counts, documents, config, is_real=captions is not None))
+        except CaptionsError as error:
+            result.problems.append(f"{name}: {error}")
+            continue
+        result.tasks.append(counts)
+        if captions and captions.missing == "error" and counts.n_missing:
+            result.problems.append(
+                f"{name}: {counts.n_missing:,} captions are missing in {captions.path}: a run "
+                "stops there; add them, or give missing=skip or missing=drop"
+            )
+    result.n_distinct = len(distinct)
+    counter.close()
+    return result
+
+
+def _captions(
+    table: Any,  # noqa: ANN401 - a caption table of any format
+    benchmark: Benchmark[Any, Any],
+    task: Task,
+    docs: Sequence[Doc],
+    stand_in: Callable[[str], str],
+) -> list[str]:
+    """Return the caption of each document, or a stand-in for a missing one."""
+    captions = []
+    for doc in docs:
+        texts = (table.find(name, task.aspect) for name in benchmark.video_names(doc))
+        # lmms-eval strips captions before it hands them to a task.
+        found = next((text.strip() for text in texts if text is not None), None)
+        captions.append(stand_in("the caption file has none") if found is None else found)
+    return captions
+
+
+def _digests(
+    benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Sequence[str]
+) -> set[bytes]:
+    """Return a digest of each caption with its video."""
+    return {
+        blake2b(f"{benchmark.video_names(doc)[0]}\0{caption}".encode("utf-8", "surrogatepass"),
+                digest_size=16).digest()
+        for doc, caption in zip(docs, captions, strict=True)
+        if not isinstance(caption, NoCaption)
+    }  # fmt: skip
+
+
+def _captioned(
+    benchmark: Benchmark[Any, Any],
+    task: Task,
+    docs: Sequence[Doc],
+    captions: Sequence[str],
+    settings: Settings,
+    counts: TaskEstimate,
+    file: CaptionFile | None,
+) -> Iterator[CaptionedDocument]:
+    """Yield each document with the caption that a run would judge."""
+    counts.n_missing = sum(isinstance(caption, NoCaption) for caption in captions)
+    if file is not None and file.missing in ("skip", "drop"):
+        limit = settings.max_unscored
+        known = known_share(benchmark, docs, dict(enumerate(captions)), rank=0, world_size=1)
+        counts.why_nan = known.words(limit) if known and known.is_nan(limit) else ""
+    for doc, caption in zip(docs, captions, strict=True):
+        if not says_nothing(caption) and not counts.why_nan:
+            counts.n_captions += 1
+            counts.caption_chars += len(caption)
+            name = f"{benchmark.video_names(doc)[0]} {task.aspect}"
+            questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
+            yield CaptionedDocument(name, caption, questions, benchmark.ask)
+    check = benchmark.judge_check
+    if check is not None and counts.n_captions >= LEAST_CAPTIONS:
+        # Captions of ours that show whether the judge judges.
+        for question in choose_questions(check, map(benchmark.questions, docs)):
+            unseen = benchmark.unseen(question)
+            for text in captions_of(check, question):
+                yield CaptionedDocument(text, text, [unseen], benchmark.ask, is_anchor=True)
+
+
+class Captioner(NamedTuple):
+    """Arguments of ``caption_openai`` that affect the cost."""
+
+    model: str
+    n_frames: int
+    frame_tokens: int
+    is_exact: bool
+    """True if the tokens of a frame follow from the price list, or the user gave them."""
+    system_prompt: str
+
+    @classmethod
+    def parse(cls, text: str, prices: Prices, frame_tokens: int | None = None) -> Captioner:
+        """Return the arguments in a text.
+
+        Args:
+            text: ``--model_args`` of ``caption_openai``.
+            prices: Price list, which holds the tokens of pictures.
+            frame_tokens: Input tokens of a frame; ``None`` for a frame in full HD by the list.
+
+        Raises:
+            SettingsError: If one is unknown or cannot be used, or ``model`` is missing.
+        """
+        given: Mapping[str, object] = parse_model_args(text)
+        known = (*_OF_COST, *_NOT_OF_COST)
+        refuse_unknown("caption_openai", known=known, unknown=set(given) - set(known))
+        if not given.get("model"):
+            raise SettingsError(
+                "--captioner: expected the --model_args of caption_openai, such as "
+                f"model=gpt-4o,max_num_frames=16, got {text!r}"
+            )
+        if given.get("send") == "video":
+            raise SettingsError(
+                "--captioner: only the server knows the cost of a video; send=frames can be "
+                "estimated"
+            )
+        model = str(given["model"])
+        price = prices.price(model)
+        is_exact = frame_tokens is not None
+        if frame_tokens is None:
+            pixels = at_least_one("frame_pixels", given.get("frame_pixels", FRAME_PIXELS))
+            detail = given.get("detail")
+            size = shrunk(*_FULL_HD, pixels)
+            frame_tokens = _UNKNOWN_FRAME_TOKENS
+            if price is not None:
+                is_exact = bool(price.image_tiles or price.image_patches)
+                frame_tokens = price.picture_tokens(*size, None if detail is None else str(detail))
+        n_frames = at_least_one("max_num_frames", given.get("max_num_frames", MAX_NUM_FRAMES))
+        return cls(model, n_frames, frame_tokens, is_exact, str(given.get("system_prompt", "")))
+
+
+class CaptioningEstimate(NamedTuple):
+    """Requests for the captions of one task."""
+
+    task: str
+    n_captions: int
+    input_tokens: float
+    output_tokens: float
+
+
+def estimate_captions(
+    settings: Settings, tasks: Sequence[str], captioner: Captioner
+) -> list[CaptioningEstimate]:
+    """Count the requests of a captioner; tasks whose data cannot be read are left out.
+
+    Captions of the same clip with the same prompt are counted once, whichever tasks need them.
+    """
+    seen: set[tuple[str, str, str]] = set()
+    estimates = []
+    for name in tasks:
+        benchmark = benchmark_of_task(name)
+        task, to_text = benchmark.tasks[name], hooks_of(benchmark).doc_to_text
+        try:
+            docs = benchmark.read(settings, task)
+        except CaptionsError:
+            continue  # the estimate of judging reports it
+        prompts = {(benchmark.name, benchmark.video_names(d)[-1], to_text(d)) for d in docs} - seen
+        seen |= prompts
+        n_chars = sum(len(prompt) + len(captioner.system_prompt) for _, _, prompt in prompts)
+        messages = TOKENS_A_MESSAGE * (2 if captioner.system_prompt else 1)
+        per_caption = captioner.n_frames * captioner.frame_tokens + messages
+        estimates.append(
+            CaptioningEstimate(
+                name,
+                len(prompts),
+                len(prompts) * per_caption + n_chars / CHARS_PER_TOKEN,
+                len(prompts) * task.caption_chars / CHARS_PER_TOKEN,
+            )
+        )
+    return estimates
