@@ -27,7 +27,7 @@ from lmms_eval_captions.judges.errors import INSTALL_EVAL, SettingsError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.results_folder import TaskResults, read_results
-from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
+from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 
 USAGE: Final = """\
 usage: lmms-eval-captions run [-o DIR] [SETTINGS] ARGUMENTS

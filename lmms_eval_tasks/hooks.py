@@ -21,13 +21,12 @@ from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, read_whole
 from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
-from lmms_eval_captions.lmms_eval_tasks.rank_totals import AccountedRecord
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit
-from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask
+from lmms_eval_captions.lmms_eval_tasks.this_run import AccountedRecord, FinishedTask
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 
 if TYPE_CHECKING:

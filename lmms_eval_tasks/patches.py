@@ -22,7 +22,6 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.registry import other_tasks_paths, tasks_path
-from lmms_eval_captions.lmms_eval_tasks.run_errors import ERROR_NOTES
 
 _EVALUATOR: Final = "lmms_eval.evaluator"
 
@@ -105,9 +104,9 @@ class Patch:
                 is_meant = self.may_end_run and isinstance(error, CaptionsError)
                 if is_meant or (call and call.error is error):
                     raise
-                from lmms_eval_captions.lmms_eval_tasks.run_record import append_error
+                from lmms_eval_captions.lmms_eval_tasks.this_run import record
 
-                append_error(self._warn(error))
+                record({"error": self._warn(error)})
             return call.results[-1] if call and call.results else function(*args, **kwargs)
 
         vars(patched)["is_patched"] = True
@@ -141,7 +140,6 @@ def _add_tasks(call: Call) -> object:
     # The evaluator loads this plug-in while it is being imported itself; it is complete by now.
     if _EVALUATOR in sys.modules:
         apply_patches(sys.modules[_EVALUATOR])
-    ERROR_NOTES.listen()
     given = call.arguments["include_path"]
     paths = [given] if isinstance(given, str) else list(given or [])
     if call.arguments["include_defaults"]:
@@ -187,7 +185,7 @@ def _refuse_tasks_early(call: Call) -> object:
 def _complete_results(call: Call) -> object:
     """Save our part of a run with lmms-eval's results."""
     from lmms_eval_captions.lmms_eval_tasks.baseline import compared
-    from lmms_eval_captions.lmms_eval_tasks.run_end import completed
+    from lmms_eval_captions.lmms_eval_tasks.results_writer import completed
 
     results = call.arguments["results"]
     with (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.lmms_eval_tasks import patches
-from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
 from lmms_eval_captions.lmms_eval_tasks.run_errors import explain_uncaught_errors
+from lmms_eval_captions.lmms_eval_tasks.screen import print_at_exit
 from lmms_eval_captions.model_wrappers.caption_clips import CAPTIONERS, CUSTOM, CUSTOM_CLASS
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def manifests() -> list[ModelManifest]:
     """Return our captioners, for the entry point ``lmms_eval.models``, and install our patches."""
     from lmms_eval.models.registry_v2 import ModelManifest
 
-    say_at_exit()
+    print_at_exit()
     explain_uncaught_errors()
     patches.install()
     return [

@@ -24,9 +24,8 @@ from lmms_eval_captions.judges.endpoint.progress import end_other_bars
 from lmms_eval_captions.judges.endpoint.store import require_writable
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of
+from lmms_eval_captions.lmms_eval_tasks.run_errors import cause_of, describe
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import cheap_judge
-from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
@@ -137,10 +136,10 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
         RUN_GUARD.interrupted()
         raise
     except Exception as error:
+        THIS_RUN.note_error(describe(error))
         cause = cause_of(error)
         if not isinstance(cause, CaptionsError):
             raise
-        THIS_RUN.errors.append(sentence(str(cause)))
         if arguments.get("verbosity") == "DEBUG":
             raise
         raise cause.with_traceback(None) from None

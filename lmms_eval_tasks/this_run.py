@@ -1,31 +1,42 @@
-"""What this process's run has finished so far: its end writes it beside the results and says it."""
+"""State of this process's run: finished tasks, warnings and errors until its end writes them.
+
+lmms-eval's ranks send one another the pickled items of their captions and nothing else of ours, so
+the headline's item of every caption takes the totals of its process along.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from loguru import logger
+
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.rank_totals import totals_by_process
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+
+RUN_RECORD: Final = "LMMS_EVAL_CAPTIONS_RUN_RECORD"
+"""Variable with a file for finished runs and errors; ``lmms-eval-captions run`` sets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedTask:
-    """A task, or a group whose questions are pooled, that was aggregated in this process."""
+    """An aggregated task, or a group whose questions are pooled."""
 
     benchmark: Benchmark[Any, Any]
     records: Sequence[CaptionRecord]
-    """Those of all captions, of all ranks, with groups and the values of every metric."""
+    """Records of all captions of all ranks, with groups and the values of every metric."""
     args: argparse.Namespace | None
-    """lmms-eval's command line, ``None`` where it has none."""
+    """lmms-eval's command line, if any."""
     note: str = ""
-    """What a reader must know about the numbers."""
+    """Remark on the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,68 +44,102 @@ class FinishedRun:
     """A run of lmms-eval whose results are saved."""
 
     document: Mapping[str, Any]
-    """What it measured, see :mod:`judging_document`."""
+    """See :mod:`judging_document`."""
     folder: Path | None
-    """Where its files are, ``None`` without ``--output_path``."""
+    """Folder of its files, ``None`` without ``--output_path``."""
     stamp: str
-    """How their names begin."""
-
-    @property
-    def results(self) -> Path | None:
-        """File of its results, if lmms-eval could write it."""
-        return None if self.folder is None else self.folder / f"{self.stamp}_results.json"
+    """Prefix of their names."""
 
 
 @dataclass(slots=True)
 class ThisRun:
-    """Filled by the aggregations of ``breakdown``, emptied by the run's end."""
+    """Filled by aggregations, emptied by the run's end."""
 
     started_s: float = field(default_factory=time.time)
     """Seconds since the epoch."""
     tasks: dict[str, FinishedTask] = field(default_factory=dict)
-    """In the order in which they were aggregated."""
+    """In the order of aggregation."""
     documents: dict[str, dict[object, Mapping[str, object]]] = field(default_factory=dict)
-    """Task to the head of each judged caption's record, by the number that lmms-eval gives its
-    document; filled where samples are logged."""
+    """Task to the head of each judged caption's record by lmms-eval's document number; filled if
+    samples are logged."""
     breakdowns: dict[str, dict[str, object]] = field(default_factory=dict)
-    """Task or group to what its breakdown file holds."""
+    """Task or group to the content of its breakdown file."""
     warnings: list[str] = field(default_factory=list)
-    """What a reader of the scores must know of the run, a sentence or two each."""
+    """Warnings about the scores, a sentence or two each."""
     finished: list[FinishedRun] = field(default_factory=list)
-    """Runs of this process that are over; not emptied: they are shown when it ends."""
+    """Finished runs of this process; printed when it ends."""
     errors: list[str] = field(default_factory=list)
-    """Why runs of this process ended early, a sentence each; not emptied: they are said last."""
+    """Reasons why runs of this process ended early; printed when it ends."""
     _before: dict[str, Totals] = field(default_factory=dict)
-    """Process to what it had asked when the run began."""
-    _told: set[str] = field(default_factory=set)
+    """Process to its totals when the run began."""
+    _logged: set[str] = field(default_factory=set)
 
     def warn(self, warning: str) -> None:
-        """Have the run's end say a warning, once however often it comes; nothing is logged."""
+        """Add a warning to the summary, once."""
         if warning not in self.warnings:
             self.warnings.append(warning)
 
-    def is_new(self, words: str) -> bool:
-        """Whether this was not asked of these words before in this run: say it once."""
-        is_new = words not in self._told
-        self._told.add(words)
+    def note_error(self, message: str) -> None:
+        """Note why a run ended, for the last line of this process and of who started it."""
+        if message not in self.errors:
+            self.errors.append(message)
+            record({"error": message})
+
+    def is_new(self, text: str) -> bool:
+        """Return True the first time that it gets a text in this run."""
+        is_new = text not in self._logged
+        self._logged.add(text)
         return is_new
 
     def totals(self) -> Totals:
-        """What was asked of the judge in this run so far, over all ranks."""
+        """Return the counts of judging in this run over all ranks."""
         totals = Totals()
-        for process, since_it_began in totals_by_process().items():
-            totals += since_it_began.since(self._before.get(process, Totals()))
+        for process, since_start in totals_by_process().items():
+            totals += since_start.since(self._before.get(process, Totals()))
         return totals
 
     def clear(self) -> None:
-        """Start afresh: lmms-eval may run several configurations in one process."""
+        """Begin a run: lmms-eval may run several configurations in one process."""
         self.started_s = time.time()
         self.tasks.clear()
         self.documents.clear()
         self.breakdowns.clear()
         self.warnings.clear()
         self._before = totals_by_process()
-        self._told.clear()
+        self._logged.clear()
 
 
 THIS_RUN: Final = ThisRun()
+_OTHER_TOTALS: Final[dict[str, Totals]] = {}
+"""Other process to its latest totals since it began."""
+
+
+class AccountedRecord(PendingRecord):
+    """An item that takes this process's totals along when it is sent to another rank."""
+
+    def __reduce__(self) -> tuple[Callable[..., Item], tuple[object, ...]]:
+        item = dict(self.wait())
+        return _receive, (item, SESSION.process, SESSION.totals())
+
+
+def _receive(item: Item, process: str, totals: Totals) -> Item:
+    if process != SESSION.process:
+        _OTHER_TOTALS[process] = totals
+    return item
+
+
+def totals_by_process() -> dict[str, Totals]:
+    """Return the totals of each process since it began."""
+    return {SESSION.process: SESSION.totals(), **_OTHER_TOTALS}
+
+
+def record(line: Mapping[str, object]) -> None:
+    """Append a line of JSON to the file of who started this run, if any."""
+    path = os.environ.get(RUN_RECORD)
+    if not path:
+        return
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(line, default=str)}\n")
+    except OSError as error:
+        logger.error("the run cannot be added to {}: {}", path, error)

@@ -92,7 +92,7 @@ def test_runs_of_before_may_be_left_out(tmp_path: Path, capsys: pytest.CaptureFi
     old = _write(tmp_path, "20990101_000000", vdc_acc=nan, signature=_signature(9, 9))
     os.utime(old, (1e9, 1e9))
     assert main(["check", str(tmp_path), "--since", "2h"]) == 2
-    assert "no run here ended since" in capsys.readouterr().err
+    assert "no run ended since" in capsys.readouterr().err
     assert main(["check", str(tmp_path), "--since", "2001-01-01"]) == 1
     _write(tmp_path / "b", "20260101_000000", vdc_acc=40.0, signature=_signature(0, 9))
     assert main(["check", str(tmp_path), "--since", "2h"]) == 0

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lmms_eval_captions.analysis.check import Limits, check_folder
 from lmms_eval_captions.analysis.meta_eval.score_file import read_scores
 from lmms_eval_captions.judges import files
 from lmms_eval_captions.judges.endpoint.cost import load_prices
@@ -19,7 +20,6 @@ from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataEr
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.capquiz import data as capquiz
-from lmms_eval_captions.analysis.check import Limits, check_folder
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import data as msvd_eval
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import data as vcapsbench
 from lmms_eval_captions.lmms_eval_tasks.vdc import data as vdc

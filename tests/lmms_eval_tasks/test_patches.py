@@ -15,10 +15,10 @@ import pytest
 
 from ended_runs import STAMP, Tracker, results_of
 from lmms_eval_captions.judges.errors import DataError, SettingsError, StoreError
-from lmms_eval_captions.lmms_eval_tasks import run_end
+from lmms_eval_captions.lmms_eval_tasks import results_writer
 from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES, Call, Patch
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
-from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
+from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 
 Arguments = dict[str, Any]
 
@@ -165,7 +165,7 @@ def test_results_are_saved_by_a_later_version_whatever_fails_here(
     def fail(*_: object, **__: object) -> None:
         raise DataError("cannot be read")
 
-    monkeypatch.setattr(run_end, "complete", fail)
+    monkeypatch.setattr(results_writer, "complete", fail)
     assert tracker.save(results_of({}))["results"] == {}
     assert any("cannot be read" in line for line in logged)
 

@@ -1,18 +1,17 @@
-"""What lmms-eval logs of an evaluation that an error ended becomes one sentence."""
+"""Errors that end an evaluation, as one sentence."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
-from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.run_errors import ERROR_NOTES, ErrorNotes, words_of
-from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.run_errors import describe, noted
+from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD, THIS_RUN
 
 
 def _tried_again(error: Exception) -> Exception:
@@ -50,38 +49,27 @@ def _tried_again(error: Exception) -> Exception:
 )
 def test_an_error_is_one_sentence(error: Exception, words: str) -> None:
     """Ours as it is, also behind the error of trying again; names get those that were meant."""
-    said = words_of(error, "")
+    said = describe(error)
     assert said.startswith(words)
     assert len(said) <= 300
 
 
-def test_what_ends_a_run_is_noted_and_recorded(
+def test_errors_of_evaluations_are_noted_once_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each evaluation listens anew, since lmms-eval removes who listens, and notes once."""
-    record = tmp_path / "record"
-    monkeypatch.setenv(RUN_RECORD, str(record))
+    monkeypatch.setenv(RUN_RECORD, str(tmp_path / "record"))
     monkeypatch.setattr(THIS_RUN, "errors", [])
-    ERROR_NOTES.stop()  # of an evaluation that another test has begun in this process
-    notes = ErrorNotes()
-    notes.listen()
-    notes.listen()
-    try:
-        logger.error("something else")
-        _fail(DataError("no file; get it"))
-        _fail(DataError("no file; get it"))
-        logger.error("Need to specify task to evaluate.")
-    finally:
-        notes.stop()
+
+    @noted
+    def evaluate(args: Namespace) -> None:
+        if args.tasks is None:
+            sys.exit()
+        raise DataError("no file; get it")
+
+    for tasks in ("vdc_score", "vdc_score", None):
+        with pytest.raises((DataError, SystemExit)):
+            evaluate(Namespace(tasks=tasks))
     assert THIS_RUN.errors[0] == "no file; get it"
     assert "name one with --tasks" in THIS_RUN.errors[1]
-    lines = [json.loads(line)["error"] for line in record.read_text().splitlines()]
-    assert lines == [THIS_RUN.errors[0], *THIS_RUN.errors]
-
-
-def _fail(error: Exception, log: Callable[[str], None] = logger.error) -> None:
-    """End an evaluation as lmms-eval does."""
-    try:
-        raise error
-    except DataError as caught:
-        log(f"Error during evaluation: {caught}. Please set `--verbosity=DEBUG` to get more.")
+    lines = (tmp_path / "record").read_text().splitlines()
+    assert [json.loads(line)["error"] for line in lines] == THIS_RUN.errors

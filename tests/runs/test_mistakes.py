@@ -21,8 +21,8 @@ import pytest
 from conftest import ServerFactory
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.cli.run import conclude
-from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.sentence import MOST
+from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 from runs import environment
 from warm_lmms_eval import WarmProcess
 
@@ -342,7 +342,7 @@ THROUGH_LMMS_EVAL: Final = {
     "captions-nowhere": _captions("nowhere.jsonl", "does not exist", "check path="),
     "captions-empty": _captions("c.jsonl", "no rows", "expected a video and a caption", ""),
     "captions-cut": _captions("c.jsonl", "line 2", "correct or remove the line", f'{CAPTION}{{"vi'),
-    "captions-columns": _captions("c.jsonl", "no row has a video", "rename one", '{"id": "a"}\n'),
+    "captions-columns": _captions("c.jsonl", "no row has a caption", "rename one", '{"id": "a"}\n'),
     "captions-column": _captions("c.jsonl", "no column 'c'", "columns are", CAPTION, ",column=c"),
     "captions-encoding": _captions(
         "c.csv", "it is UTF-16 text", "save it as UTF-8", "video_id,caption\n".encode("utf-16")

@@ -2,7 +2,7 @@
 
 The process imports once and then forks a child for every command line that it is handed, over a
 Unix socket, with the caller's own files for output. The child has the environment, the folder and
-the arguments of its caller, runs ``python -m lmms_eval``, or what ``lmms-eval-captions`` runs, and
+the arguments of its caller, runs what ``lmms-eval-captions run`` starts, or the command itself, and
 ends as an interpreter does, ``atexit`` and all. What is read when a library is imported is set
 anew in the child. Runs of several processes, and those that show that a plain start works, go
 through ``runs.command``.
@@ -232,10 +232,10 @@ def _as_imported_now() -> None:
     """What libraries read of the environment and of their process when imported, read again."""
     import datasets.config
 
-    from lmms_eval_captions.lmms_eval_tasks.last_screen import say_at_exit
+    from lmms_eval_captions.lmms_eval_tasks.screen import print_at_exit
 
-    say_at_exit.cache_clear()
-    say_at_exit()
+    print_at_exit.cache_clear()
+    print_at_exit()
 
     cache = os.environ.get("HF_DATASETS_CACHE")
     if cache:
@@ -247,7 +247,7 @@ def _as_imported_now() -> None:
 def _main() -> None:
     _serve(sys.argv[1])
     if sys.argv[0] == "lmms-eval":
-        from lmms_eval.cli.dispatch import main
+        from lmms_eval_captions.lmms_eval_tasks.launch import main
 
         main()
     else:

@@ -14,6 +14,7 @@ import pytest
 from anthropic_server import KEY, Answer, AnthropicServer, error, message
 from chains import chain, request_of
 from conftest import EngineFactory
+from lmms_eval_captions.cli.doctor import judge_findings
 from lmms_eval_captions.judges.endpoint.client import listed_models
 from lmms_eval_captions.judges.endpoint.dialects import ANTHROPIC
 from lmms_eval_captions.judges.endpoint.engine import Engine
@@ -22,7 +23,6 @@ from lmms_eval_captions.judges.endpoint.request import Asked, Message, Picture
 from lmms_eval_captions.judges.errors import JudgeRequestError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.cli.doctor import judge_findings
 
 NOT_SENT = ("seed",)
 """What every request asks for and the API does not take."""

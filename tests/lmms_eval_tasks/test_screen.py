@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.summary.screen import screen_of
-from lmms_eval_captions.lmms_eval_tasks.summary.table import table_lines
+from lmms_eval_captions.lmms_eval_tasks import screen
+from lmms_eval_captions.lmms_eval_tasks.screen import screen_of, table_lines
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, task_groups
-from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
 TOTALS = {
     "calls": 192_546,
-    "from_store": {"https://api.openai.com/v1": 1_200, "an earlier version": 30},
+    "from_store": {"https://api.openai.com/v1": 1_200, "http://127.0.0.1:1/v1": 30},
     "shared": 4,
     "retried": {"HTTP 429": 812, "time-out": 3},
     "tokens": {"gpt-4o-2024-08-06": [123_456_789, 1_234_567]},
-    "usd": 321.987,
+    "cached_tokens": {},
+    "usd_by_model": {"gpt-4o-2024-08-06": 321.987},
     "prices_date": "2025-10-01",
     "seconds": 7_260.4,
 }
@@ -80,50 +84,48 @@ def _run(folder: Path | None = None, **fields: Any) -> FinishedRun:
 
 
 def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 lines of 100 columns hold 12 tasks, 2 groups, costs, paths, next steps and signatures."""
+    """Twelve tasks with groups, costs, files and next steps; the judge is named once."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
-    for kind in ("results", "judging", "breakdown_vdc_camera"):
-        (tmp_path / "out" / f"20260102_030405_{kind}.json").touch()
-    lines = screen_of(_run(tmp_path / "out")).splitlines()
-    assert len(lines) <= 40
-    assert max(map(len, lines)) <= 100
+    for folder in ("out/alpha", "out/beta"):
+        (tmp_path / folder).mkdir(parents=True)
+        for kind in ("results", "judging", "breakdown_vdc_camera"):
+            (tmp_path / folder / f"20260102_030405_{kind}.json").touch()
+    lines = screen_of(_run(tmp_path / "out/beta"), 80).splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
+    assert text.count("gpt-4o-2024-08-06") == 2  # in the title and with its tokens
     for words in (
         "vdc_acc 50.00 [47.50, 52.40]",
-        "192,546 calls, 1,230 replies from the store (1,200 given by https://api.openai.com/v1, 30 "
-        "given by an earlier version), 815 attempts failed (812 x HTTP 429, 3 x time-out), 7,260 s",
-        "123,456,789 in, 1,234,567 out; $321.99 by the prices of 2025-10-01",
-        "files: out/20260102_030405_... results, judging, breakdown_*",
-        "next: lmms-eval-captions check out",
-        "LMMS_CAPTIONS_JUDGE=... lmms-eval --model caption_file",
-        "--tasks video_captions signature: judge:gpt-4o-2024-08-06|runs:1|protocol:1|",
+        "192,546 calls, 1,230 replies from the store; 815 attempts failed (812 x HTTP 429, 3 x "
+        "time-out); 7,260 s of 9,000 s",
+        "123,456,789 tokens in, 1,234,567 out; $321.99 by the prices of 2025-10-01",
+        "files: out/beta/20260102_030405_...: results, judging, breakdown_*",
+        "next: lmms-eval-captions compare out/alpha out/beta",
+        "lmms-eval-captions check out/beta",
     ):
         assert words in text
 
 
-def test_doubts_and_warnings_are_there_however_full_the_screen_is(tmp_path: Path) -> None:
-    """A judge that is doubted in all tasks is doubted once; what is left out is counted."""
+def test_warnings_are_shortened_and_a_doubt_about_all_tasks_is_shown_once(tmp_path: Path) -> None:
     run = _run(tmp_path, doubts=[DOUBT.format(n=19_112)])
     warnings = [f"warning number {n} is this one" for n in range(30)]
-    lines = screen_of(FinishedRun({**run.document, "warnings": []}, tmp_path, "s")).splitlines()
+    lines = screen_of(run, 80).splitlines()
     assert sum("doubt about vdc_camera and 11 more" in line for line in lines) == 1
-    assert len(lines) <= 40
-    full = screen_of(FinishedRun({**run.document, "warnings": warnings}, tmp_path, "s"))
+    full = screen_of(FinishedRun({**run.document, "warnings": warnings}, tmp_path, "s"), 80)
     assert "warning: warning number 0" in full
-    assert "lines more: see warnings and doubts in the judging file" in full
+    assert "more lines of warnings and doubts are in the judging file" in full
     assert len(full.splitlines()) <= 40
 
 
-def test_groups_stand_before_their_tasks_and_their_tasks_under_them() -> None:
-    """The mean of VDC comes first, its aspects are indented, and so are VidCapBench's parts."""
-    lines = table_lines(_run().document["tasks"])
+def test_groups_come_first_and_their_tasks_are_indented() -> None:
+    lines = table_lines(_run().document["tasks"], 100)
     names = [line[: line.index("vdc") + 1] for line in lines if "vdc_camera" in line]
     assert names == ["  v"]
     assert not any(line.startswith("video_captions") for line in lines)
-    assert lines[0].split() == [
-        "task", "score", "[95%]", "others", "unscored", "empty", "judge",
-    ]  # fmt: skip
+    assert lines[0].split() == ["task", "score", "[95%", "CI]", "others", "unscored"]
+    empty = table_lines(_run(empty={"n": 2, "of": 1027}).document["tasks"], 100)
+    assert empty[0].split()[-1] == "empty"
 
 
 @pytest.mark.parametrize(
@@ -137,43 +139,59 @@ def test_groups_stand_before_their_tasks_and_their_tasks_under_them() -> None:
 def test_a_metric_without_a_value_says_which_kind_it_is(
     metric: dict[str, float | None], signature: str, words: str
 ) -> None:
-    """What cannot be computed here is N/A, what too much is unscored of is nan."""
     benchmark = all_benchmarks()["vidcapbench"]
     metrics = {"con": {"standard_error": None, **metric}}
     task = _task("t", benchmark, metrics=metrics, headline="con", signature=signature)
-    assert f"{words} " in table_lines({"t": task})[1] + " "
+    assert f"{words} " in table_lines({"t": task}, 80)[1] + " "
 
 
-@pytest.mark.parametrize(
-    ("signature", "shares", "words"),
-    [
-        pytest.param("|limit:4|offset:8", {}, "--limit 4 --offset 8", id="limit"),
-        pytest.param("", {"dropped": 2}, ".jsonl,missing=drop", id="dropped"),
-        pytest.param("", {"missing": 2}, ".jsonl,missing=skip", id="missing"),
-        pytest.param("", {}, ".jsonl --tasks video_captions signature", id="all"),
-    ],
-)
-def test_the_command_that_judges_again_finds_the_captions_of_this_run_alone(
-    signature: str, shares: dict[str, int], words: str
-) -> None:
-    """Others were not written, and would be an error."""
-    counts: dict[str, Any] = {share: {"n": n, "of": 1027} for share, n in shares.items()}
-    task_signature = f"t|judge:gpt-4o-2024-08-06|runs:1{signature}"
-    screen = screen_of(_run(signature=task_signature, **counts))
-    assert words in " ".join(screen.replace("\\\n", " ").split())
-
-
-def test_captions_that_no_judge_saw_are_measured() -> None:
-    """The title names judges alone: there is none called "none"."""
+def test_captions_without_a_judge_are_measured() -> None:
+    """The title names judges only: there is none called "none"."""
     judged, measured = (_run(judge=judge) for judge in ("mine", "none"))
-    assert "captions of caption_hf, measured without a judge" not in _joined(judged)
+    assert "Captions of caption_hf, measured without a judge" not in _joined(judged)
     tasks = measured.document["tasks"]
     for task in tasks.values():
         task["judge"] = "none"
-    assert "captions of caption_hf, measured without a judge" in _joined(measured)
+    assert "Captions of caption_hf, measured without a judge" in _joined(measured)
     tasks["capquiz"]["judge"] = "mine"
-    assert "captions of caption_hf, judged by mine" in _joined(measured)
+    assert "Captions of caption_hf, judged by mine" in _joined(measured)
 
 
 def _joined(run: FinishedRun) -> str:
     return " ".join(screen_of(run).split())
+
+
+PREDICTED = FinishedRun({"predict_only": True, "tasks": {"capquiz": {}}}, Path("out"), "s")
+
+
+@pytest.fixture
+def ended(bench: pytest.MonkeyPatch) -> None:
+    """A process with two finished runs and an error that ended two others."""
+    bench.setattr(THIS_RUN, "finished", [PREDICTED, PREDICTED])
+    bench.setattr(THIS_RUN, "errors", ["it ended early", "it ended early"])
+    bench.delenv("RANK", raising=False)
+
+
+@pytest.mark.usefixtures("ended")
+def test_rank_0_prints_each_run_and_then_each_error_once(
+    capfd: pytest.CaptureFixture[str], bench: pytest.MonkeyPatch
+) -> None:
+    screen._print_of_process(os.getpid() + 1)  # a forked child
+    bench.setenv("RANK", "1")
+    screen._print_of_process(os.getpid())
+    assert capfd.readouterr() == ("", "")
+    bench.setenv("RANK", "0")
+    screen._print_of_process(os.getpid())
+    printed = capfd.readouterr()
+    assert printed.out.count("--model_args path=out") == 2
+    assert printed.err == "it ended early\n"
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_reader_that_is_gone_is_no_error(bench: pytest.MonkeyPatch) -> None:
+    """As behind ``| head``, or in a service without standard output."""
+    closed = io.StringIO()
+    closed.close()
+    for stream in (closed, None):
+        bench.setattr(sys, "stdout", stream)
+        screen.print_runs()

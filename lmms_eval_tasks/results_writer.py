@@ -1,0 +1,250 @@
+"""Files of a run next to lmms-eval's results, and our part of these results.
+
+lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (:mod:`patches`); it saves
+its own results whatever happens here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.files import write_atomically
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.judging_document import (
+    Document,
+    judging_document,
+    leaves_of,
+    metrics_of,
+    moment,
+)
+from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
+from lmms_eval_captions.lmms_eval_tasks.results_folder import OURS, RESULTS
+from lmms_eval_captions.lmms_eval_tasks.scoring import (
+    NOT_JUDGED,
+    signature_of,
+    signatures_of_tasks,
+)
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.this_run import (
+    THIS_RUN,
+    FinishedRun,
+    FinishedTask,
+    record,
+)
+from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path, write_verdicts
+
+
+@contextmanager
+def completed(
+    tracker: Any,  # noqa: ANN401 - lmms-eval's own
+    results: MutableMapping[str, Any],
+    datetime_str: str,
+) -> Iterator[None]:
+    """Complete lmms-eval's results with ours, and record the run once they are saved.
+
+    Args:
+        tracker: lmms-eval's results tracker, which knows the folder and the start of the run.
+        results: See :func:`complete`.
+        datetime_str: Time of the run's end, as lmms-eval writes it.
+    """
+    folder = None
+    if tracker.output_path:
+        folder = Path(tracker.output_path) / (
+            tracker.general_config_tracker.model_name_sanitized or ""
+        )
+    run_s = time.perf_counter() - tracker.general_config_tracker.start_time
+    THIS_RUN.started_s = time.time() - run_s
+    try:
+        run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
+        with _with_intervals(results, {} if run is None else metrics_of(run.document)):
+            yield
+        if run is not None:
+            THIS_RUN.finished.append(run)
+            path = None if folder is None else folder / f"{run.stamp}{RESULTS}"
+            is_saved = path is not None and path.is_file()
+            record({"results": str(path and path.resolve()) if is_saved else None,
+                    "judging": run.document})  # fmt: skip
+    finally:
+        THIS_RUN.clear()
+
+
+def complete(
+    results: MutableMapping[str, Any], *, folder: Path | None, stamp: str
+) -> FinishedRun | None:
+    """Write the run's verdicts, breakdowns and judging document, and name them in its results.
+
+    Args:
+        results: lmms-eval's results, about to be saved and printed; changed in place.
+        folder: Folder of its files, ``None`` without ``--output_path``.
+        stamp: Prefix of their names.
+
+    Returns:
+        The run; ``None`` if it has no task of ours.
+    """
+    if results.get("config", {}).get("resolved_cli_args", {}).get("predict_only"):
+        logs = {
+            task: {"samples": folder and f"{folder / stamp}_samples_{task}.jsonl"}
+            for task in results["results"]
+            if task in our_benchmarks()
+        }
+        document = {"predict_only": True, **_head(results, None), "tasks": logs}
+        return FinishedRun(document, folder, stamp) if logs else None
+    ours = dict(_ours(results))
+    if not ours:
+        return None
+    results[OURS] = {"judging": None, "tasks": ours}
+    for task, finished in THIS_RUN.tasks.items():
+        _name_judge(results, task, finished)
+        _blank_unavailable(results, task, finished)
+    for warning in THIS_RUN.totals().warnings():
+        logger.warning("{}", warning)
+        THIS_RUN.warn(warning)
+    captions = SESSION.captions().path
+    head = _head(results, None if captions is None else str(captions))
+    for task, breakdown in THIS_RUN.breakdowns.items():
+        ours.setdefault(task, {})["breakdown"] = _write(
+            {**head, **breakdown}, "breakdown", f"_{task}", folder=folder, stamp=stamp
+        )
+    if folder is not None:
+        _write_verdicts(head, ours, folder, stamp)
+    document = {
+        **head,
+        **judging_document(results, THIS_RUN, ours=ours, finished_s=time.time()),
+    }
+    results[OURS]["judging"] = _write(document, "judging", "", folder=folder, stamp=stamp)
+    return FinishedRun(document, folder, stamp)
+
+
+def _ours(results: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield tasks and groups of ours with their signatures, in lmms-eval's order."""
+    for name in results["results"]:
+        leaves = leaves_of(results, name)
+        if not all(leaf in our_benchmarks() for leaf in leaves):
+            continue
+        finished = [THIS_RUN.tasks[leaf] for leaf in leaves if leaf in THIS_RUN.tasks]
+        signatures = [signature_of(task.records, task.args) for task in finished]
+        sizes = [len(task.records) for task in finished]
+        if leaves == [name]:
+            signature = signatures[0] if signatures else NOT_JUDGED
+            yield name, {"signature": signature, "breakdown": "none: there is no score"}
+        elif "unscored,none" in results["results"][name]:
+            yield name, {"signature": signatures_of_tasks(signatures, sizes, False)}
+
+
+def _head(results: Mapping[str, Any], captions: str | None) -> Document:
+    """Return the beginning of every file of ours."""
+    config = results.get("config", {})
+    return {
+        "model": config.get("model"),
+        "model_args": config.get("model_args"),
+        "captions": captions,
+        "started": moment(THIS_RUN.started_s),
+    }
+
+
+def _write_verdicts(
+    head: Document, ours: Mapping[str, Mapping[str, str]], folder: Path, stamp: str
+) -> None:
+    for task, finished in THIS_RUN.tasks.items():
+        benchmark = finished.benchmark
+        if task == benchmark.pooled_group:
+            continue  # the files of its tasks hold its verdicts
+        path = verdict_path(folder, stamp, task)
+        signature = ours.get(task, {}).get("signature")
+        try:
+            write_verdicts(
+                path,
+                {**head, "task": task, "signature": signature},
+                benchmark,
+                finished.records,
+            )
+        except OSError as error:
+            logger.error(
+                "verdicts of {} cannot be written to {}: {}; compare, stability and agree need "
+                "them or the sample log. Fix that and run again: nothing is asked twice",
+                task,
+                path,
+                error,
+            )
+
+
+def _write(
+    document: Mapping[str, object], kind: str, suffix: str, *, folder: Path | None, stamp: str
+) -> str:
+    """Write a file next to lmms-eval's results; return its name, or why there is none."""
+    if folder is None:
+        return "none: lmms-eval has no --output_path to write it to"
+    path = folder / f"{stamp}_{kind}{suffix}.json"
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    try:
+        write_atomically(path, text.encode("utf-8", "replace"))
+    except OSError as error:
+        logger.error("{} cannot be written to {}: {}", kind, path, error)
+        return f"none: {folder} cannot be written to ({error}); fix that and run again"
+    return path.name
+
+
+def _name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:
+    """Replace the paper's judge in a task's configuration by the one that judged."""
+    config = results.get("configs", {}).get(task)
+    if not isinstance(config, dict) or not isinstance(config.get("metadata"), dict):
+        return
+    labels = sorted({caption.judge for caption in finished.records})
+    try:
+        judge = finished.benchmark.judge_config(SESSION.settings())
+    except SettingsError:
+        judge = None
+    named: dict[str, object] = {"model": " + ".join(labels)}
+    if judge is not None and judge != NO_JUDGE and labels == [judge.label]:
+        names = (*finished.benchmark.judge_defaults, "runs", "temperature")
+        named = {name: getattr(judge, name) for name in names if hasattr(judge, name)}
+        named["model"] = judge.model
+    config["metadata"] = {**config["metadata"], "judge": named}
+
+
+def _blank_unavailable(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:
+    """Replace ``nan`` by ``None`` for metrics that cannot be computed here, shown as N/A."""
+    for name, metric in finished.benchmark.metrics.items():
+        if metric.unavailable(finished.records) is not None:
+            for table in ("results", "groups"):
+                metrics = results.get(table, {}).get(task, {})
+                for key, value in metrics.items():
+                    if key.partition(",")[0] == name and isinstance(value, float) and isnan(value):
+                        metrics[key] = None
+
+
+@contextmanager
+def _with_intervals(
+    results: Mapping[str, Any], measured: Mapping[str, Mapping[str, Measured]]
+) -> Iterator[None]:
+    """Have intervals saved as ``<metric>_ci_low`` and ``<metric>_ci_high``, but not printed.
+
+    Args:
+        results: lmms-eval's results; changed in place and restored.
+        measured: Metrics of each task and group of ours.
+    """
+    added = [
+        (metrics, f"{name}_{end},{suffix}", value)
+        for table in ("results", "groups")
+        for task, metrics in results.get(table, {}).items()
+        for key in list(metrics)
+        for name, comma, suffix in [key.partition(",")]
+        if comma and (metric := measured.get(task, {}).get(name)) is not None
+        for end, value in ((CI_LOW, metric.low), (CI_HIGH, metric.high))
+        if value is not None
+    ]
+    for metrics, key, value in added:
+        metrics[key] = value
+    yield
+    for metrics, key, _ in added:
+        metrics.pop(key, None)

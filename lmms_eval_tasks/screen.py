@@ -1,0 +1,344 @@
+"""Summary of a run, printed when its process ends: after lmms-eval's tables and every log line."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shlex
+import shutil
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
+
+_RUN: Final = "lmms_eval_captions.lmms_eval_tasks.this_run"
+_KINDS: Final = ("results", "judging", "breakdown_*", "verdicts_*", "samples_*")
+_MOST_WARNINGS: Final = 6
+"""Lines of warnings; the judging file holds all."""
+_GAP: Final = 2
+
+Tasks = Mapping[str, Mapping[str, Any]]
+"""Tasks and groups of a judging document by name."""
+
+
+@cache
+def print_at_exit() -> None:
+    """Print the summaries of this process's runs when it ends.
+
+    Handlers are called last in, first out: judging ends before.
+    """
+    atexit.register(partial(_print_of_process, os.getpid()))
+
+
+def _print_of_process(pid: int) -> None:
+    """Print the summaries, unless this is a forked child or another rank."""
+    if os.getpid() == pid and _RUN in sys.modules and (os.environ.get("RANK") or "0") == "0":
+        print_runs()
+
+
+def print_runs() -> None:
+    """Print the summary of every finished run of this process, and errors that ended others."""
+    from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
+    # The reader may be gone, as behind `| head`.
+    with suppress(OSError, ValueError):
+        for run in THIS_RUN.finished:
+            _write(sys.stdout, f"{screen_of(run)}\n")
+        for error in dict.fromkeys(THIS_RUN.errors):
+            _write(sys.stderr, f"{error}\n")
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    if stream is None:
+        return
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
+
+
+def screen_of(run: FinishedRun, width: int | None = None) -> str:
+    """Return the summary of a run.
+
+    Args:
+        run: Run with a judging document, or with the samples of ``--predict_only``.
+        width: Columns (default: the terminal's, 80 without one).
+    """
+    document = run.document
+    if document.get("predict_only"):
+        where = "" if run.folder is None else f" --model_args path={near(run.folder)}"
+        return f"Captions are written, not judged. Judge them: --model caption_file{where}"
+    width = max(60, min(width or shutil.get_terminal_size().columns, 120))
+    tasks = document["tasks"]
+    warnings = list(_warnings(document, width))
+    if len(warnings) > _MOST_WARNINGS:
+        n_more = len(warnings) - _MOST_WARNINGS
+        more = f"  {n_more} more lines of warnings and doubts are in the judging file"
+        warnings = [*warnings[:_MOST_WARNINGS], more]
+    return "\n".join(
+        [
+            "",
+            *_title(document, width),
+            *table_lines(tasks, width),
+            *_notes(tasks, width),
+            "",
+            *_judging(document, width),
+            *_unscored(tasks, width),
+            *warnings,
+            *_files(run),
+            *_next_steps(run),
+        ]
+    )
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    """Return a text behind its label, broken between words, later lines indented."""
+    head = f"{label}: " if label else ""
+    return textwrap.wrap(
+        " ".join(text.split()), width, initial_indent=head, subsequent_indent="  ",
+        break_on_hyphens=False, break_long_words=False,
+    )  # fmt: skip
+
+
+def _title(document: Mapping[str, Any], width: int) -> list[str]:
+    from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
+
+    judges = dict.fromkeys(task["judge"] for task in document["tasks"].values())
+    judges.pop(NO_JUDGE.label, None)
+    how = f"judged by {', '.join(judges)}" if judges else "measured without a judge"
+    return _wrapped("", f"Captions of {_captioner(document)}, {how}", width)
+
+
+def _captioner(document: Mapping[str, Any]) -> str:
+    """Return the name of the caption file, class or checkpoint, else the model's.
+
+    >>> _captioner({"model": "caption_file", "model_args": "path=runs/a.jsonl,missing=drop"})
+    'a.jsonl'
+    """
+    given = document.get("model_args") or {}
+    if not isinstance(given, dict):
+        given = dict(pair.partition("=")[::2] for pair in str(given).split(","))
+    named = given.get("path") or given.get("captioner") or given.get("pretrained")
+    return Path(str(named)).name if named else str(document["model"])
+
+
+def table_lines(tasks: Tasks, width: int) -> list[str]:
+    """Return a line for each task and group with a metric: the headline, then other metrics.
+
+    Args:
+        tasks: Tasks and groups of a judging document.
+        width: Columns; other metrics are left out if they do not fit.
+    """
+    from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+
+    shown = {name: task for name, task in tasks.items() if task["metrics"]}
+    groups = [task["tasks"] for task in shown.values() if task["tasks"]]
+    judges = {task["judge"] for task in shown.values()}
+    counts = [
+        share
+        for share in ("empty", "missing", "dropped")
+        if any(task[share]["n"] for task in shown.values())
+    ]
+    rows = [["task", "score [95% CI]", "judge runs", "unscored", *counts, "judge"]]
+    for name, task in shown.items():
+        indent = 0 if task["tasks"] else 2 * sum(name in group for group in groups)
+        rows.append(
+            [
+                " " * indent + name,
+                _value(task, _headline(task)),
+                _measured(task).judge_part,
+                *(f"{task[share]['n']:,}/{task[share]['of']:,}" for share in ("unscored", *counts)),
+                task["judge"].partition(" ")[0].rpartition("/")[2][:20],
+            ]
+        )
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    if not any(columns[2][1:]):
+        del columns[2]
+    if len(judges) == 1:
+        columns.pop()  # the title names it
+    room = width - sum(max(map(len, column)) + _GAP for column in columns)
+    others = ["others", *(_others(task, room) for task in shown.values())]
+    if any(others[1:]):
+        columns.insert(2, others)
+    return text_table(list(zip(*columns, strict=True)), n_left=3 if any(others[1:]) else 2)
+
+
+def _headline(task: Mapping[str, Any]) -> str:
+    metrics: list[str] = list(task["metrics"])
+    return task["headline"] if task["headline"] in metrics else metrics[0]
+
+
+def _measured(task: Mapping[str, Any]) -> Any:  # noqa: ANN401 - Measured, imported when printed
+    from lmms_eval_captions.lmms_eval_tasks.measured import Measured
+
+    return Measured.read(task["metrics"][_headline(task)])
+
+
+def _others(task: Mapping[str, Any], room: int) -> str:
+    """Return the other metrics, as many as fit."""
+    text = ""
+    for name in task["metrics"]:
+        if name != _headline(task):
+            longer = f"{text}  {_value(task, name)}".strip()
+            if len(longer) > room:
+                break
+            text = longer
+    return text
+
+
+def _value(task: Mapping[str, Any], name: str) -> str:
+    """Return a metric: ``N/A`` if it cannot be computed here, ``nan`` without a score."""
+    from lmms_eval_captions.lmms_eval_tasks.measured import Measured
+    from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+
+    measured = Measured.read(task["metrics"][name])
+    if measured.value is None:
+        is_unavailable = name in Signature.parse(task["signature"] or "").unavailable
+        return f"{name} {'N/A' if is_unavailable else 'nan'}"
+    return f"{name} {measured}" if name == _headline(task) else f"{name} {measured.value:.2f}"
+
+
+def _notes(tasks: Tasks, width: int) -> Iterator[str]:
+    """Explain headlines, intervals and samples, each once."""
+    from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import words_of
+
+    meanings = {task["headline"]: task["headline_means"] for task in tasks.values()}
+    for name, meaning in meanings.items():
+        if meaning and len(meanings) == 1:
+            yield from _wrapped(name, meaning, width)
+    by_note: dict[str, list[str]] = {}
+    for name, task in tasks.items():
+        if task["metrics"] and (note := _measured(task).note):
+            by_note.setdefault(note, []).append(name)
+    for note, names in by_note.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield from _wrapped(f"{names[0]}{others}", note, width)
+    sampled = {name: task for name, task in tasks.items() if task.get("sampled")}
+    inside = {member for task in sampled.values() for member in task["tasks"]}
+    for name in sampled.keys() - inside:
+        yield from _wrapped(f"sample of {name}", words_of(sampled[name]["sampled"]), width)
+
+
+def _judging(document: Mapping[str, Any], width: int) -> list[str]:
+    """Return calls, stored replies, failed attempts, time, tokens and cost."""
+    from lmms_eval_captions.judges.endpoint.progress import cost_words
+
+    totals = document["judging"]
+    n_stored = sum(totals["from_store"].values())
+    retried = Counter(totals["retried"])
+    parts = [f"{totals['calls']:,} calls, {n_stored:,} replies from the store"]
+    if retried:
+        causes = ", ".join(f"{n:,} x {cause}" for cause, n in retried.most_common())
+        parts.append(f"{retried.total():,} attempts failed ({causes})")
+    parts.append(f"{totals['seconds']:,.0f} s of {document['seconds']:,.0f} s")
+    tokens = {model: counts for model, counts in totals["tokens"].items() if any(counts)}
+    for name, (n_input, n_output) in tokens.items():
+        n_cached = totals["cached_tokens"].get(name, 0)
+        cached = f" ({n_cached / n_input:.1%} cached by the endpoint)" if n_cached else ""
+        parts.append(f"{name} {n_input:,} tokens in{cached}, {n_output:,} out")
+    if tokens:
+        parts.append(cost_words(totals["usd_by_model"], totals["prices_date"]))
+    return _wrapped("judging", "; ".join(parts), width)
+
+
+def _unscored(tasks: Tasks, width: int) -> list[str]:
+    """Return why questions are unscored, and what helps."""
+    from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
+
+    reasons: Counter[str] = Counter()
+    for task in tasks.values():
+        if not task["tasks"]:
+            reasons.update(task["unscored"]["reasons"])
+    return _wrapped("unscored", why_unscored(reasons), width) if reasons else []
+
+
+def _warnings(document: Mapping[str, Any], width: int) -> Iterator[str]:
+    """Warnings of the run, and doubts about its judges."""
+    for warning in document["warnings"]:
+        yield from _wrapped("warning", warning, width)
+    # Doubts about several tasks differ in figures: those of the first stand for all.
+    doubts: dict[str, tuple[str, list[str]]] = {}
+    for name, task in document["tasks"].items():
+        for doubt in task["doubts"]:
+            doubts.setdefault(re.sub(r"\d+", "#", doubt), (doubt, []))[1].append(name)
+    for doubt, names in doubts.values():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield from _wrapped(f"doubt about {names[0]}{others}", doubt, width)
+
+
+def _files(run: FinishedRun) -> Iterator[str]:
+    if run.folder is None:
+        yield "files: none; give -o FOLDER (lmms-eval: --output_path FOLDER --log_samples)"
+    else:
+        kinds = [kind for kind in _KINDS if any(run.folder.glob(f"{run.stamp}_{kind}.*"))]
+        found = ", ".join(kinds) or "none: lmms-eval could not save them, see above"
+        yield f"files: {near(run.folder)}/{run.stamp}_...: {found}"
+    captions = run.document["captions"]
+    if captions is not None:
+        yield f"captions: {near(Path(captions))}"
+
+
+def _next_steps(run: FinishedRun) -> Iterator[str]:
+    """Commands that are useful now; none of them asks a judge."""
+    from lmms_eval_captions.judges.endpoint.request import is_offline
+
+    tasks, program = run.document["tasks"], _typed("lmms-eval-captions")
+    lines = []
+    if run.folder is not None:
+        folder = shlex.quote(near(run.folder))
+        others = _other_results(run.folder)
+        if others:
+            lines.append(f"{program} compare {' '.join(map(shlex.quote, others))} {folder}")
+        if any(run.folder.glob(f"{run.stamp}_samples_*.jsonl")):
+            lines.append(f"{program} report {' '.join([*others, folder])} -o report.html")
+        lines.append(f"{program} check {folder}")
+    captions = run.document["captions"]
+    if captions is not None and any(is_offline(_judge(task)) for task in tasks.values()):
+        names = ",".join(_selected(tasks))
+        path = shlex.quote(near(Path(captions)))
+        lines.append(
+            f"{program} estimate --tasks {names} --captions {path} --judge MODEL  # a real judge"
+        )
+    for index, line in enumerate(lines):
+        yield f"{'next: ' if index == 0 else '      '}{line}"
+
+
+def _judge(task: Mapping[str, Any]) -> str:
+    return str(task["judge"]).partition(" ")[0]
+
+
+def _other_results(folder: Path) -> list[str]:
+    """Return up to three other folders with results next to this one, as they are typed here."""
+    with suppress(OSError):
+        found = {path.parent for path in folder.parent.glob("*/*_judging.json")} - {folder}
+        return sorted(near(path) for path in found)[:3]
+    return []
+
+
+def _selected(tasks: Tasks) -> Sequence[str]:
+    """Return the fewest tasks and groups that stand for all of these."""
+    leaves = {name: set(task["tasks"] or [name]) for name, task in tasks.items()}
+    return [
+        name for name, own in leaves.items() if not any(own < others for others in leaves.values())
+    ]
+
+
+def _typed(program: str) -> str:
+    """Return a program of this environment as it is typed: by its path if not on the PATH."""
+    own = Path(sys.executable).with_name(program)
+    return program if shutil.which(program) or not own.is_file() else shlex.quote(near(own))
+
+
+def near(path: Path) -> str:
+    """Return a path as it is typed in the working directory."""
+    try:
+        return os.fspath(path.resolve().relative_to(Path.cwd()))
+    except (OSError, ValueError):
+        return os.fspath(path)
