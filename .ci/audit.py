@@ -59,7 +59,7 @@ def ask(lines: Sequence[str]) -> Mapping[str, object] | str:
 
 
 def findings(report: Mapping[str, object]) -> tuple[list[str], bool]:
-    """What is to be told of a report, a line each, and whether any of it can be mended."""
+    """Return the lines of a report, and True if any finding can be fixed."""
     lines, can_be_mended = [], False
     packages = report["dependencies"]
     for package in packages if isinstance(packages, list) else ():

@@ -25,11 +25,11 @@ class Message:
     """One message: an error that is raised, or a line of the log."""
 
     text: str
-    """Its words, with ``...`` for what is filled in."""
+    """Message, with ``...`` for inserted values."""
     kind: str
     """``error``, ``warning`` or ``told``."""
     file: str
-    """Where it stands, from the repository's root."""
+    """File, relative to the repository's root."""
 
 
 def texts(root: Path) -> Iterator[str]:

@@ -53,7 +53,7 @@ def documents(root: Path = ROOT) -> dict[str, str]:
 
 
 def section(text: str, anchor: str) -> str:
-    """What stands below a heading, up to the next one of its level.
+    """Return the text below a heading, up to the next one of its level.
 
     Raises:
         ValueError: If there is no such heading.
@@ -164,7 +164,7 @@ def _moved(target: str, origin: str, page: str, places: Mapping[str, str]) -> st
 
 
 def _file(target: str, origin: str) -> str:
-    """What a link leads to, from the repository's root."""
+    """Return the target of a link, relative to the repository's root."""
     name = target.partition("#")[0]
     return normpath(f"{dirname(origin)}/{name}".lstrip("/")) if name else origin
 

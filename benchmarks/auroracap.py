@@ -65,7 +65,7 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """What one kept ratio costs; times are the best of several."""
+    """Cost of one kept ratio; times are the best of several."""
 
     setting: str
     tokens_a_frame: int

@@ -45,7 +45,7 @@ from planted_builds import KINDS, Recovered, recovered
 
 CHANCE: Final = 0.2
 FROM_CHANCE: Final = 0.05
-"""How far from chance the solvers may be at the questions that stay."""
+"""Largest distance of the solvers from chance at the kept questions."""
 
 
 def main() -> int:
@@ -118,7 +118,7 @@ def measure_filters(
 
 
 def blind_accuracy_of_kept(built: Built, folder: Path) -> float:
-    """What solvers know of the questions that stay, in trials that did not choose them."""
+    """Return the solvers' accuracy at the kept questions, in trials that did not choose them."""
     options = replace(built.options, seed=built.options.seed + 1)
     settings = read_judge_settings({"LMMS_CAPTIONS_CACHE": str(folder / "cache")})
     context = replace(built.context, options=options, pool=ModelPool(settings, None))

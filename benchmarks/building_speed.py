@@ -1,4 +1,4 @@
-"""How long a build takes against a server with so many slots, and what a kill costs it."""
+"""Time of a build against a server with limited slots, and the cost of a kill."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ LATENCY_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is built, and against which server."""
+    """Build and server."""
 
     n_clips: int = 200
     n_questions: int = 40
-    """Of each clip, all writers together."""
+    """Questions per clip, all writers together."""
     rate: float = 200.0
     """Requests a second that the server's slots allow."""
     size: tuple[int, int] = (160, 120)
     n_frames: int = 16
-    """That models are shown of each clip."""
+    """Frames per clip."""
 
 
 @dataclass(frozen=True, slots=True)

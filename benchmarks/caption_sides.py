@@ -30,7 +30,7 @@ PROMPTS: Final = (
 
 @dataclass(frozen=True)
 class Setting:
-    """What a row of the table is about."""
+    """Setting of a row."""
 
     n_processes: int
     batch_size: int
@@ -39,31 +39,31 @@ class Setting:
 
 @dataclass(frozen=True)
 class Round:
-    """What one side took for all captions."""
+    """Cost of one side for all captions."""
 
     wall_s: float
     cpu_s: float
-    """Of all its processes, decoders included."""
+    """CPU seconds of all its processes, decoders included."""
     captions: list[str]
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a process is to do."""
+    """Work of a process."""
 
     paths: list[str]
     n_prompts: int
     batch_size: int
     new_tokens: int
     same_pixels: bool
-    """Whether both read with decord and resize alike, so that captions can be compared."""
+    """True if both read with decord and resize alike, so that captions are comparable."""
 
 
 class Model(Protocol):
-    """What lmms-eval calls."""
+    """Model of lmms-eval."""
 
     video_reader: str
-    """Of ours alone."""
+    """Reader of our side."""
     task_dict: dict[str, dict[str, list[dict[str, str]]]]
 
     def generate_until(self, requests: list[Instance]) -> list[GenerationResult]:

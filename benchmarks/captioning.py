@@ -101,7 +101,7 @@ def shown(kind: str, setting: Setting, rounds: dict[str, list[Round]]) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """What can be asked for."""
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pretrained", help="a Qwen2.5-VL checkpoint; by default a tiny one")
     parser.add_argument("--clip", type=Path, help="a real clip; by default clips are rendered")

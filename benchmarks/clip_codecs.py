@@ -21,7 +21,7 @@ class Codec:
     pixels: tuple[str, ...] = ("yuv420p",)
     sizes: tuple[tuple[int, int], ...] = ((64, 48), (80, 60), (96, 64), (160, 120))
     shapes: tuple[str, ...] = ()
-    """What else a file of it may have; see ``clip_recipes``."""
+    """Further properties of a file; see ``clip_recipes``."""
 
 
 def _chance(random: Random, share: float, *options: str) -> list[str]:
@@ -245,7 +245,7 @@ CONTAINERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def mov_options(random: Random) -> list[str]:
-    """How an MP4 or MOV may be laid out."""
+    """Return the layouts of an MP4 or MOV."""
     flags = random.choice(
         ["", "", "+faststart", "+negative_cts_offsets", "+frag_keyframe", "+frag_every_frame",
          "+dash", "+rtphint"]

@@ -32,7 +32,7 @@ class RecipeError(Exception):
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a clip is made of."""
+    """Recipe of a clip."""
 
     codec: str
     container: str

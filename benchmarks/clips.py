@@ -73,7 +73,7 @@ _SLIP: Final = re.compile(
 
 @dataclass
 class Report:
-    """What one clip came to."""
+    """Result of one clip."""
 
     number: int
     name: str
@@ -83,7 +83,7 @@ class Report:
     n_frames: int = 0
     is_read: bool = False
     is_shown: bool = False
-    """Whether ffmpeg shows a frame."""
+    """True if ffmpeg shows a frame."""
 
 
 def samplings(random: Random, n_total: int) -> list[Sampling]:
@@ -123,7 +123,7 @@ def _read_for_ever(connection: Connection) -> None:
 
 
 class Reads(Protocol):
-    """What reads clips: a process of its own, or a test."""
+    """Reader of clips: a separate process, or a test."""
 
     def read(self, path: Path, sampling: Sampling, n_threads: int, /) -> Clip | str:
         """A clip, or why there is none."""
@@ -232,7 +232,7 @@ def check_damaged(path: Path, reader: Reader, random: Random, report: Report) ->
 
 
 def _nearest_picture(frame: NDArray[np.uint8], frames: NDArray[np.uint8]) -> float:
-    """How far apart the most similar frame of the same size is; 0 where none has it."""
+    """Return the distance of the most similar frame of the same size; 0 without one."""
     if frame.shape != frames.shape[1:]:
         return 0.0
     apart = np.abs(frames.astype(np.int16) - frame.astype(np.int16))

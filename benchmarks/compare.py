@@ -1,4 +1,4 @@
-"""How long ``lmms-eval-captions compare`` takes over two runs of the full VDC, and its memory.
+"""Time and memory of ``lmms-eval-captions compare`` over two runs of the full VDC.
 
 Plants two results folders of 1,027 videos x 5 aspects with 96,825 verdicts each, compares them by
 the command line in a process of its own, and prints seconds and peak memory: of all, and beyond

@@ -1,4 +1,4 @@
-"""How often the 95% intervals of every metric cover the true score, on simulated benchmarks.
+"""Coverage of the 95% intervals of every metric on simulated benchmarks.
 
     python benchmarks/coverage.py --simulations 2000
 

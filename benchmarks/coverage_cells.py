@@ -38,7 +38,7 @@ _AT_ONCE: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What came of one metric with one design; shares in percent."""
+    """Result of one metric with one design; shares in percent."""
 
     case: str
     metric: str
@@ -46,7 +46,7 @@ class Cell:
     n: int
     """Simulations."""
     n_without: int
-    """Those without an interval, as all videos were alike; they are in none of the shares."""
+    """Simulations without an interval, as all videos were alike; left out of the shares."""
     covers: float
     naive: float
     paired: float
@@ -91,7 +91,7 @@ def _cell(case: str, metric: str, design: Design, hits: Sequence[Hits]) -> Cell:
 
 
 def _hits(case: Case, metric: str, drawn: Drawn, design: Design) -> list[Hits]:
-    """Of each simulation: has an interval, it covers, the naive covers; the same of differences."""
+    """Return per simulation: has an interval, covers, naive covers; the same for differences."""
     known = all_benchmarks()[case.benchmark].metrics[metric]
     truths = [true_score(case, metric, of, design.flips) for of in (case.shares, case.others)]
     parts = [parts_of(case, metric, *of) for of in zip(drawn.counts, drawn.tokens, strict=True)]

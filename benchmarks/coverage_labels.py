@@ -1,4 +1,4 @@
-"""How often the interval of a score that people's labels correct holds the truth.
+"""Coverage of the interval of a score that people's labels correct.
 
 Benchmarks are simulated: each video has its own difficulty, so that its questions go together;
 people grade them; a judge repeats people's verdict but for a share of pairs, more of some videos
@@ -38,7 +38,7 @@ _ADDS: Final = {
     "accuracy": np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]),
     "precision": np.array([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0]]),
 }
-"""What correct, partial, neutral and wrong verdicts add, as VidCapBench's acc and pre count them.
+"""Numerator and denominator of correct, partial, neutral and wrong verdicts in acc and pre.
 ``accuracy`` weighed by video is VDC's mean over videos."""
 
 
@@ -50,18 +50,18 @@ class Setting:
     n_questions: int
     """In the mean; videos have from half to one and a half times as many."""
     kappa: float = 0.8
-    """Of judge and people, where the judge errs without a leaning."""
+    """Agreement of judge and people if the judge errs without a bias."""
     correlation: float = 0.3
-    """Of people's verdicts on two questions of a video."""
+    """Correlation of people's verdicts on two questions of a video."""
     shares: tuple[float, ...] = (0.4, 0.15, 0.25, 0.2)
-    """Of people's verdicts: correct, partial, neutral, wrong."""
+    """Shares of people's verdicts: correct, partial, neutral, wrong."""
     lenient: bool = False
-    """Whether the judge says ``correct`` where it errs, and does not say anything at all."""
+    """True if the judge says ``correct`` when it errs, False if it errs at random."""
     metric: Literal["accuracy", "precision"] = "accuracy"
     by_video: bool = False
-    """Whether the metric is a mean over videos of means."""
+    """True if the metric is a mean over videos of means."""
     stratified: bool = False
-    """Whether as many labels are drawn of each of four groups of questions, one ten times rarer."""
+    """True to draw equally many labels of four groups of questions, one ten times rarer."""
     n_tasks: int = 1
     """Tasks whose plain mean the metric is; questions are of one of them each."""
     n_labels: int = 200
@@ -98,7 +98,7 @@ _HEAD: Final = (
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of many simulations of a setting."""
+    """Result of many simulations of a setting."""
 
     cover: float
     cover_of_labels: float
@@ -221,7 +221,7 @@ def _row(setting: Setting, measured: Measured) -> tuple[str, ...]:
 
 
 def problems_of(setting: Setting, measured: Measured) -> list[str]:
-    """What a setting falls short of."""
+    """Return the bounds that a setting misses."""
     problems = []
     if not COVER[0] <= measured.cover <= COVER[1]:
         problems.append(f"covers {measured.cover:.1%}")

@@ -1,4 +1,4 @@
-"""How often ``compare`` calls captioners different that are equally good.
+"""Share of equally good captioners that ``compare`` calls different.
 
     python benchmarks/family_error.py --simulations 2000
 

@@ -52,7 +52,7 @@ from told_questions import MODEL, N_CALLS, chain, expected, shown
 
 PASSING_FAULTS = ("500", "503", "drop", "cut", "garbage", "hang")
 SPOILT_REPLIES = ("empty", "nonsense", "length", "reasoning", "withheld", "filter")
-"""What a judge may say in the place of a verdict: nothing, something else, a start that is cut
+"""Replies in place of a verdict: nothing, something else, a start that is cut
 before the verdict or in the reasoning, and what a content filter leaves of it (200 or 400)."""
 REASONS: Final = (
     "content filter",
@@ -68,12 +68,12 @@ MOST_STARTS = 30
 _QUIET_LOOKS: Final = 10
 """Looks, 20 ms apart, at which a server must have nothing to do: on a loaded machine it is late."""
 _LOOK_MS: Final = 2
-"""How often it is looked whether the next kill is due."""
+"""Interval of the check for the next kill."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is going to happen."""
+    """Planned faults."""
 
     seed: int
     benchmark: str
@@ -94,7 +94,7 @@ class Scenario:
     """Replies to mix in, of ``SPOILT_REPLIES``, at most two for a request."""
     spoilt_rate: float = 0.0
     logprobs: str = "none"
-    """What the server gives a request for log-probabilities: see :class:`Behaviour`."""
+    """Reply of the server to a request for log-probabilities: see :class:`Behaviour`."""
 
     @property
     def config(self) -> JudgeConfig:
@@ -107,7 +107,7 @@ class Scenario:
         return chain(self.benchmark, process, index, self.config, setting=setting)
 
     def expected(self, process: int, index: int) -> str:
-        """Its verdict."""
+        """Return the expected verdict."""
         has_logprobs = self.logprobs == "whole"
         told = Told(self.seed)
         return expected(told, self.benchmark, process, index, has_logprobs=has_logprobs)
@@ -142,7 +142,7 @@ class Scenario:
 
 @dataclass
 class Outcome:
-    """What happened, and every check that failed."""
+    """Result, with every failed check."""
 
     scenario: Scenario
     n_starts: int = 0
@@ -176,7 +176,7 @@ class Judge:
         self._random = random.Random(scenario.seed)
 
     def __call__(self, payload: dict[str, Any]) -> Say | str:
-        """What a request gets."""
+        """Return the reply to a request."""
         key = key_of(payload)
         spoilt = self._spoilt(key)
         if spoilt == "filter":
@@ -330,7 +330,7 @@ class _Play:
     def _check_lost(
         self, judged: list[list[tuple[str | None, str | None]]], *, disturbed: bool
     ) -> None:
-        """What is lost must be what was refused, and every reason a true one."""
+        """Check that only refused questions are lost, each with a true reason."""
         allowed = REASONS if disturbed else REASONS[:2]
         for p, process in enumerate(judged):
             for i, (verdict, reason) in enumerate(process):
@@ -344,7 +344,7 @@ class _Play:
                     self.outcome.failures.append(f"question {p}-{i} was not refused: {reason}")
 
     def _must_be_lost(self, p: int, i: int) -> bool:
-        """Whether the requests that were refused in this start cost the question its verdict."""
+        """Return True if the requests refused in this start cost the question its verdict."""
         refused = {key for key in self.judge.refused_now if key[:2] == (p, i)}
         if self.scenario.benchmark != "vcapsbench" or not refused:
             return bool(refused)
@@ -356,7 +356,7 @@ class _Play:
 def _judge(
     scenario: Scenario, process: int, url: str, folder: Path, result: Path, disk_bytes: int | None
 ) -> None:
-    """What one process does: judge its share, and write its verdicts."""
+    """Judge a process's share, and write its verdicts."""
     if disk_bytes is not None:
         _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (disk_bytes, hard))
@@ -468,7 +468,7 @@ def _fork(act: partial[None]) -> int:
 
 
 def _calm_logprobs(scenario: Scenario) -> str:
-    """Of a server that refuses nothing: where log-probabilities were refused, none are given."""
+    """Return a server that refuses nothing and gives no log-probabilities if it refused them."""
     return "none" if scenario.logprobs == "refuse" else scenario.logprobs
 
 

@@ -1,4 +1,4 @@
-"""How long the intervals of a full VDC take at the end of a run: 5 tasks of 1,027 videos.
+"""Time of the intervals of a full VDC at the end of a run: 5 tasks of 1,027 videos.
 
     python benchmarks/intervals.py [--videos 1027] [--runs 1 3]
 
@@ -65,7 +65,7 @@ def _records(
 
 
 def seconds_of(n_videos: int, n_runs: int) -> dict[str, tuple[float, float]]:
-    """What the end of such a run takes: seconds on the clock, and of the processor's."""
+    """Return wall-clock and CPU seconds of the end of such a run."""
     tasks = full_vdc(n_videos, n_runs)
     run = ThisRun()
     run.tasks = {task: FinishedTask(VDC, records, None) for task, records in tasks.items()}

@@ -37,7 +37,7 @@ IN_FLIGHT = 64
 LIMITED_S = 60.0
 """Seconds that a run at a limit takes."""
 SHARES = (0.01, 0.05, 0.1, 0.3)
-"""Of requests that are refused at random."""
+"""Shares of requests that are refused at random."""
 RATES = (100.0, 10.0, 1.0, 10 / 60)
 """Requests a second that limits allow."""
 TOLD_RATES = (500 / 60, 10 / 60)

@@ -1,4 +1,4 @@
-"""How long ``lmms-eval-captions report`` takes over two runs of the full VDC, and what it makes.
+"""Time and size of ``lmms-eval-captions report`` over two runs of the full VDC.
 
 Plants two results folders of the real questions, with 96,825 verdicts each, captions and replies,
 makes the report of both with frames of 50 videos by the command line in a process of its own, and
@@ -111,7 +111,7 @@ def plant(
 
 
 def browse(page: Path, rounds: int) -> dict[str, float]:
-    """What a person at the page waits for, in a headless browser."""
+    """Return the waits of a person at the page, in a headless browser."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")

@@ -29,7 +29,7 @@ FACTS: Final = {
     "colour": ("red", "green", "blue", "white", "black", "yellow", "brown", "grey"),
     "place": ("beach", "forest", "kitchen", "street", "garden", "desert", "river", "stable"),
 }
-"""What is asked for, to what it may be."""
+"""Attribute to its possible values."""
 _CLIPS: Final = tuple(f"clip{number}" for number in range(8))
 _PAD: Final = "<pad>"
 _END: Final = "<end>"
@@ -41,7 +41,7 @@ _LAST: Final = 10
 
 @dataclass(frozen=True)
 class Learning:
-    """What a policy learned."""
+    """Learning curve of a policy."""
 
     rewards: Sequence[float]
     """Mean reward of each step."""
@@ -51,12 +51,12 @@ class Learning:
 
     @property
     def first(self) -> float:
-        """Where it began."""
+        """Return the first reward."""
         return self.rewards[0]
 
     @property
     def last(self) -> float:
-        """Where it ended."""
+        """Return the last reward."""
         return fmean(self.rewards[-_LAST:])
 
 

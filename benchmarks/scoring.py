@@ -173,7 +173,7 @@ def calls_of(url: str) -> int:
 
 
 def check(paths: Sequence[Path], scores: Path, *, every: int = 97) -> list[str]:
-    """What is wrong with the scores: rows lost, doubled or moved, and scores that are not so.
+    """Return problems of the scores: lost, doubled or moved rows, and wrong scores.
 
     Args:
         paths: The input files.

@@ -43,9 +43,9 @@ class Case:
     benchmark: str
     metrics: tuple[str, ...]
     labels: tuple[Any, ...]
-    """What a judge may say of a question, the best first."""
+    """Verdicts on a question, the best first."""
     shares: tuple[float, ...]
-    """How often it says each of the captioner, before flips, as in the benchmark's paper."""
+    """Shares of the verdicts, before flips, as in the benchmark's paper."""
     others: tuple[float, ...]
     """The same of the other captioner."""
     questions: tuple[int, int] = (4, 36)
@@ -94,11 +94,11 @@ of own clips."""
 
 
 class Design(NamedTuple):
-    """How benchmarks are drawn."""
+    """Design of simulated benchmarks."""
 
     n_videos: int
     correlation: float
-    """Of two verdicts on a video, before flips, in [0, 1)."""
+    """Correlation of two verdicts on a video, before flips, in [0, 1)."""
     flips: float
     """Chance that the judge says something else, in [0, 1)."""
     n_runs: int = 1
@@ -110,7 +110,7 @@ class Drawn(NamedTuple):
     counts: tuple[Counts, Counts]
     """Verdicts by label, shape (n_samples, n_runs, n_videos, n_tasks, n_labels)."""
     tokens: tuple[Floats, Floats]
-    """Of each caption, shape (n_samples, n_videos)."""
+    """Tokens of each caption, shape (n_samples, n_videos)."""
 
 
 def with_best(case: Case, share: float) -> Case:
@@ -141,7 +141,7 @@ def draw(case: Case, design: Design, n_samples: int, rng: np.random.Generator) -
 
 
 def parts_of(case: Case, metric: str, counts: Counts, tokens: Floats) -> Floats:
-    """What videos add, shape (n_samples, n_runs, n_videos, n_tasks, n_factors, 2).
+    """Return the videos' parts, shape (n_samples, n_runs, n_videos, n_tasks, n_factors, 2).
 
     The benchmark itself says what each label adds (:attr:`Metric.ratios`); that this comes to the
     same for whole videos is checked of some.
@@ -245,7 +245,7 @@ def _records(tokens: Sequence[float]) -> list[CaptionRecord]:
 def _check(
     case: Case, known: Metric, metric: str, counts: Counts, tokens: Floats, parts: Floats
 ) -> None:
-    """That the benchmark makes the same parts of the verdicts themselves."""
+    """Check that the benchmark makes the same parts of the verdicts."""
     videos = [
         [label for label, n in zip(case.labels, of_video, strict=True) for _ in range(n)]
         for of_video in counts

@@ -1,4 +1,4 @@
-"""How much later lmms-eval starts because this package is installed.
+"""Delay of lmms-eval's start by this package.
 
 Starts lmms-eval's own start-up (import, model registry, task index) in fresh processes, with this
 package's entry point and with it hidden, by turns, and prints the medians and their difference.

@@ -133,7 +133,7 @@ OTHERS: Final[tuple[Damage, ...]] = (
 
 @dataclass
 class Count:
-    """What was done, and what went wrong."""
+    """Counts of damages and failures."""
 
     n_flips: int = 0
     n_stores: Counter[str] = field(default_factory=Counter)
@@ -244,7 +244,7 @@ def _harm(folder: Path, what: str, rng: random.Random) -> None:
 def _verdicts(
     benchmark: str, url: str, store: Path, n_questions: int = N_QUESTIONS
 ) -> list[str | None]:
-    """What a run comes to."""
+    """Return the verdicts of a run."""
     with Engine(EngineConfig(urls=(url,), store=store, concurrency=4)) as engine:
         chains = [chain(benchmark, 0, index, CONFIG) for index in range(n_questions)]
         return list(map(shown, engine.submit(chains).result()))

@@ -13,7 +13,7 @@ from lmms_eval_captions.judges.files import BadLineError, json_lines
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What a person said, as a page exports it."""
+    """A person's answer, as a page exports it."""
 
     where: str
     """File and line, for errors."""
@@ -43,7 +43,7 @@ def exported_lines(path: Path) -> Iterator[Exported]:
 def last_words(
     paths: Iterable[Path], key: Callable[[Exported], tuple[object, ...]]
 ) -> tuple[list[Exported], int]:
-    """Of what the same person said of the same thing, the last; and how many lines that leaves out.
+    """Return each person's last answer to each item, and the number of lines that leaves out.
 
     Args:
         paths: Files; one may hold again what another one holds.

@@ -215,7 +215,7 @@ class Done:
     stage: Stage
     head: Mapping[str, Any]
     is_new: bool
-    """Whether it was run now."""
+    """True if it was run now."""
 
     @property
     def n_lost(self) -> int:

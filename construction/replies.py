@@ -65,7 +65,7 @@ class Written:
     n_repeated: int
     """Items that equal an earlier one in every key."""
     is_cut: bool
-    """Whether the reply ended before its list did."""
+    """True if the reply ended before its list did."""
 
 
 def read_items(reply: Reply, keys: Sequence[str], *, most: int) -> Written | None:

@@ -159,7 +159,7 @@ _COEFFICIENTS: Final[dict[str, tuple[Callable[[Ratings], Floats], Callable[[Floa
     "nominal": (_nominal_parts, _nominal_alpha),
     "interval": (_interval_parts, _interval_alpha),
 }
-"""What each unit adds to a coefficient, and the coefficient of sums, shape (..., as there)."""
+"""Contribution of each unit to a coefficient, and the coefficient of sums, shape (..., same)."""
 
 
 def consistent_times(same: NDArray[np.int8]) -> list[int]:

@@ -45,7 +45,7 @@ def correlations(first: Sequence[float], second: Sequence[float]) -> Correlation
 
 
 Variant = Literal["b", "c"]
-"""Of Kendall's tau; they differ in how ties are accounted for."""
+"""Variants of Kendall's tau, which treat ties differently."""
 
 
 def kendall_tau(

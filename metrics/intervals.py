@@ -48,7 +48,7 @@ class Interval:
     n_videos: int
     """Videos that the metric rests on, see :func:`n_videos_of`."""
     method: str = "none"
-    """How the ends were computed, in a few words."""
+    """Method of the ends, in a few words."""
     note: str = ""
     """Why there is no interval, or a warning; else empty."""
     judge_share: float | None = None

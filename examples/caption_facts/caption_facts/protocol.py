@@ -30,7 +30,7 @@ _OF_REFERENCE: Final[dict[str, FactVerdict]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a video shows: all its facts, which are the question about it."""
+    """All facts of a video, which are the question about it."""
 
     facts: tuple[tuple[str, str], ...]
     """Kind and fact of each."""
@@ -73,7 +73,7 @@ def judge_facts(
 
 
 def silent_facts(question: Reference, run: int) -> list[FactJudgement]:
-    """Of a caption that says nothing: it has no fact, and misses every one of the reference."""
+    """Return the judgement of a caption that says nothing: it misses every fact."""
     return [
         FactJudgement(run=run, fact=fact, kind=kind, verdict="missed")
         for kind, fact in question.facts
