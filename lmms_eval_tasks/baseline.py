@@ -23,9 +23,9 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.paths import newest_logs
 
 _NAME: Final = "paired_baseline"
-"""Where lmms-eval's results have the baseline's name; without one, nothing was compared."""
+"""Key of the baseline's name in lmms-eval's results; missing if nothing was compared."""
 _JUDGING: Final = ("judge", "runs", "protocol")
-"""What two judged captions must have in common for a difference to be the captions' own, beside
+"""Fields that two judged captions must share to be comparable, next to
 the further fields of their signatures."""
 _READ: Final = (*_JUDGING, "extras", "questions", "video_id")
 
@@ -85,7 +85,7 @@ def baseline_log(path: Path, task: str) -> Path:
 
 
 def _scored(path: Path, task: str) -> Documents:
-    """What the scored lines of a sample log say of their captions' judging.
+    """Return how the captions of a sample log's scored lines were judged.
 
     Raises:
         CaptionError: If there is none, or they are of another task.
@@ -161,7 +161,7 @@ def _judging(captions: Sequence[Mapping[str, object]]) -> dict[str, str]:
 
 
 def _compared(results: Mapping[str, Any]) -> dict[str, MutableMapping[str, Any]]:
-    """Those of our tasks that were compared with a baseline."""
+    """Yield our tasks that were compared with a baseline."""
     tables: Mapping[str, MutableMapping[str, Any]] = results.get("results", {})
     return {
         task: metrics

@@ -1,4 +1,4 @@
-"""What our tasks do to a model's answers before anything else, by ``filter_list`` of their YAML."""
+"""First filter of a model's answers, by ``filter_list`` of our tasks' YAML."""
 
 from __future__ import annotations
 

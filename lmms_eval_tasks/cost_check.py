@@ -29,7 +29,7 @@ MOST_DOCUMENTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCost:
-    """What the tasks of a run are going to cost."""
+    """Expected cost of the tasks of a run."""
 
     n_calls: float = 0.0
     usd: float = 0.0

@@ -36,7 +36,7 @@ Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
 Message = dict[str, object]
 Aggregation = Callable[..., float]
-"""Of a metric's items; lmms-eval adds its command line as ``args``."""
+"""Aggregation of a metric's items; lmms-eval adds its command line as ``args``."""
 UNSCORED: Final = "unscored"
 
 _KNOWING: Final = threading.Lock()
@@ -44,7 +44,7 @@ _KNOWING: Final = threading.Lock()
 
 
 class Hooks(Generic[Q, J]):
-    """What the YAML files of a benchmark name."""
+    """Hooks that the YAML files of a benchmark name."""
 
     def __init__(self, benchmark: Benchmark[Q, J]) -> None:
         self.benchmark = benchmark

@@ -1,4 +1,4 @@
-"""The record of a caption out of its judgements: what all numbers of it are made of."""
+"""Record of a caption, made of its judgements."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Judged(Generic[J]):
     """The judgements of one caption, or why there are none."""
 
     chains: Sequence[Sequence[J]]
-    """Those of each chain, in the order of the chains; none if nothing was judged."""
+    """Judgements of each chain; empty if nothing was judged."""
     config: JudgeConfig | None
     """``None`` if the settings could not be used."""
     reason: str | None
@@ -51,13 +51,13 @@ class Judged(Generic[J]):
     sample: Sample | None = None
     """Which questions were asked, ``None`` for all; the chains of others are empty."""
     cheap_usage: Usage = NO_USAGE
-    """What the cheap judge's answers to all questions took."""
+    """Usage of the cheap judge on all questions."""
     late: str | None = None
     """Why the chains without judgements were not waited for, ``None`` if all were."""
 
     @property
     def judgements(self) -> list[J]:
-        """Those of all chains."""
+        """Judgements of all chains."""
         return list(chain.from_iterable(self.chains))
 
 
@@ -191,7 +191,7 @@ def _evidence(
     config: JudgeConfig | None,
     anchors: AnchorJudgements[Q, J],
 ) -> Mapping[str, object]:
-    """What a caption's judgements say of the judge, nothing where none was asked."""
+    """Return evidence about the judge from a caption's judgements, empty without a judge."""
     if config is None or not config.asks_endpoint:
         return {}
     check = benchmark.judge_check
@@ -205,7 +205,7 @@ def _evidence(
 
 
 def _kind_of(caption: str) -> str:
-    """What the captions of a task with an aspect were written for."""
+    """Return ``general`` for a caption that was written for all aspects, else ``aspect``."""
     return "general" if isinstance(caption, GeneralCaption) else "aspect"
 
 

@@ -1,4 +1,4 @@
-"""What a run measured, and how sure it is, as one document: a file beside the results, a screen.
+"""Judging document of a run: scores with intervals, counts and costs, for a file and the screen.
 
 It is of JSON's types, without ``NaN``: who reads it needs nothing of this package.
 """
@@ -109,7 +109,7 @@ def moment(seconds: float) -> str:
 def _of_task(
     finished: FinishedTask, scores: Mapping[str, float | None], leaves: Sequence[str]
 ) -> Document:
-    """Of a task, or of a group whose questions are pooled."""
+    """Return the entry of a task, or of a group whose questions are pooled."""
     benchmark = finished.benchmark
     return {
         "benchmark": benchmark.name,
@@ -125,7 +125,7 @@ def _of_task(
 
 
 def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None]) -> Document:
-    """Of a group whose numbers are made of its tasks' numbers."""
+    """Return the entry of a group whose numbers are means of its tasks' numbers."""
     headlines = {(m.benchmark.headline, m.benchmark.headline_means) for m in members}
     headline, means = next(iter(headlines)) if len(headlines) == 1 else (None, "")
     names = dict.fromkeys(name for member in members for name in member.benchmark.metrics)
@@ -145,7 +145,7 @@ def _of_group(members: Sequence[FinishedTask], scores: Mapping[str, float | None
 def _sampled(
     benchmark: Benchmark[Any, Any], members: Sequence[FinishedTask], score: float | None
 ) -> Document:
-    """What a sample of the questions says of the headline over tasks; nothing without one.
+    """Return what a sample of the questions says about the headline; empty without one.
 
     Args:
         benchmark: Of the first of them.
@@ -166,7 +166,7 @@ def _sampled(
 
 
 def _counts(finished: Sequence[FinishedTask]) -> Document:
-    """What was counted of one task, or of those of a group together."""
+    """Return the counts of a task, or of the tasks of a group together."""
     records = [record for task in finished for record in task.records]
     reasons: Counter[str] = Counter()
     for record in records:

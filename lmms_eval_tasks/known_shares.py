@@ -1,4 +1,4 @@
-"""What is known of a task's score before its first request: captions that are missing or empty.
+"""Reasons not to ask the judge, known before the first request: missing captions, or the cost.
 
 lmms-eval has all captions of a task before it hands the first one to ``process_results``. Where so
 many are missing that the score will be ``nan`` whatever the judge says, the judge is not asked.
@@ -25,20 +25,20 @@ _PADDING: Final = "__padding_only__"
 
 @dataclass(frozen=True, slots=True)
 class KnownShare:
-    """How much of a task has no verdict, whatever the judge says."""
+    """Share of a task that has no verdict, whatever the judge replies."""
 
     n_captions: int
-    """Of the task, or at most so many where other processes have some of them."""
+    """Captions of the task; an upper bound if other processes have some of them."""
     n_missing: int
     n_empty: int
     """Captions without a word, where the benchmark has no verdict for one that says nothing."""
     n_questions: int
-    """Those about all captions that count."""
+    """Questions about all captions that count."""
     n_unscored: int
-    """Those about captions that are missing or empty."""
+    """Questions about missing or empty captions."""
 
     def is_nan(self, max_unscored: float) -> bool:
-        """Whether no score is possible.
+        """Return True if no score is possible.
 
         Args:
             max_unscored: Largest share of unscored questions that still gives a score, in [0, 1].
@@ -46,7 +46,7 @@ class KnownShare:
         return Share(self.n_unscored, self.n_questions).exceeds(max_unscored)
 
     def words(self, max_unscored: float) -> str:
-        """Why no score is possible, in half a sentence."""
+        """Return why no score is possible, in half a sentence."""
         parts = [
             f"{n:,} {words}"
             for n, words in ((self.n_missing, "missing"), (self.n_empty, "empty"))
@@ -63,13 +63,13 @@ HELP: Final = (
     "Add the captions, or score the others alone (--model caption_file with missing=drop), or "
     "raise the limit"
 )
-"""What to do where no score is possible."""
+"""Advice if no score is possible."""
 
 
 def why_not_ask(
     benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Mapping[int, str]
 ) -> tuple[str, str] | None:
-    """Why the judge is not to be asked about a task, and what helps; ``None`` where it is.
+    """Return why the judge is not asked about a task, and advice; ``None`` if it is.
 
     It would be in vain, or judging these captions costs more than the limit.
 
@@ -107,7 +107,7 @@ def known_share(
     rank: int,
     world_size: int,
 ) -> KnownShare | None:
-    """What of a task has no verdict whatever the judge says, ``None`` where nothing is.
+    """Return the share of a task without a verdict, ``None`` if there is none.
 
     Of several processes' captions only this one's are known: the others are taken to be there.
 

@@ -1,4 +1,4 @@
-"""Why questions are unscored, and what helps: not everything comes by asking again."""
+"""Reasons of unscored questions, and advice for each kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal[
 ]  # fmt: skip
 
 NOT_ASKED: Final = "not asked: "
-"""How the reason starts where no score is possible whatever the judge says."""
+"""Prefix of the reason if no score is possible whatever the judge replies."""
 _STARTS: Final[Mapping[str, Kind]] = {
     NO_CAPTION: "missing",
     NOTHING_TO_JUDGE: "empty",
@@ -35,12 +35,12 @@ _NOT_CAPTIONED: Final = re.compile(
     rf"{re.escape(WORDS['captioner'].limit)}: \$|answered (?:200 with an error )?\d{{3}}: "
     r"|gave no reply to any request|no reply (from|within) "
 )
-"""What an endpoint that captions said, or was not asked: the clip is fine."""
+"""Failures of a captioning endpoint, not of the clip."""
 _PASSING: Final = re.compile(
     r"gave up (on this request|after)|gave no reply to any request|no reply (from|within) "
     r"|judging (was|ended)|internal error|\bbatch \S+ ended"
 )
-"""What passes by itself: of an outage, and of judging that was ended."""
+"""Failures that pass by themselves: outages and ended judging."""
 _STOPPING: Final = {401, 402, 404, 407, 408, 429}
 """Statuses of the 4xx that are no refusal of one request: of its key, model or rate."""
 _NUMBER: Final = re.compile(r"(?<!answered )(?:\b(?=\w*\d)[\w-]{8,}|(?<!\d)\d+(?:\.\d+)?)")
@@ -77,7 +77,7 @@ _HELP: Final[Mapping[Kind, str]] = {
 
 
 def kind_of(reason: str) -> Kind:
-    """What sort of reason it is, by what helps.
+    """Return the kind of a reason, by which advice helps.
 
     >>> kind_of("no answer from the caption: unreadable reply, asked 4 times")
     'unreadable'
@@ -104,7 +104,7 @@ def kind_of(reason: str) -> Kind:
 
 
 def _is_refusal(status: int, reason: str) -> bool:
-    """Whether an endpoint's status is about one request alone."""
+    """Return True if an endpoint's status is about one request only."""
     is_forbidden = status == 403 and FORBIDDEN in reason
     return 400 <= status < 500 and status not in _STOPPING and not is_forbidden
 

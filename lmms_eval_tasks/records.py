@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 Item = dict[str, object]
 """A caption's item of one metric, of JSON's types."""
 Values = Sequence[Sequence[object]]
-"""What a metric reads, shape (n_runs, n_values); ``None`` is unscored."""
+"""Values that a metric reads, shape (n_runs, n_values); ``None`` is unscored."""
 Names = Sequence[Sequence[str | None]]
 """Name of each question's group, shape (n_runs, n_questions); ``None`` is in no group."""
 
@@ -55,7 +55,7 @@ class CaptionRecord:
     n_questions: int
     """Questions times judge runs."""
     n_unscored: int
-    """Those without a verdict."""
+    """Questions times judge runs without a verdict."""
     n_empty: int = 0
     """1 where the caption has no word, else 0."""
     n_dropped: int = 0
@@ -66,7 +66,7 @@ class CaptionRecord:
     no_caption: str | None = None
     """Why there is no caption, ``None`` where there is one."""
     questions: str = ""
-    """What stands for the questions that were asked, see :func:`questions_digest`; empty where
+    """Digest of the questions that were asked, see :func:`questions_digest`; empty where
     there are none."""
     evidence: Mapping[str, object] = field(default_factory=dict)
     """What the judgements say of the judge, see :class:`judge_doubts.Evidence`; empty where none
@@ -93,11 +93,11 @@ class CaptionRecord:
     n_words: int | None = None
     """Words of the caption, ``None`` where there is none."""
     caption_digest: str = ""
-    """What stands for the caption, empty where there is none."""
+    """Digest of the caption, empty without one."""
     suspicious: str = ""
     """Beginning of a caption that cannot be one, such as an error of an API, else empty."""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """What else the benchmark keeps of a caption."""
+    """Further fields of the benchmark."""
 
     def head(self) -> Item:
         """Return what every item of the caption begins with."""

@@ -27,7 +27,7 @@ T = TypeVar("T")
 TOKENS_A_MESSAGE: Final = 4
 """Tokens around each message of a chat."""
 TYPICAL_ANSWER: Final = "The camera moves slowly from left to right."
-"""What stands for a reply that is a free answer, and goes into the second step's prompt."""
+"""Stand-in for a free answer, which the second step's prompt includes."""
 _OTHER_OUTPUT_TOKENS: Final = 50
 """Tokens of a reply to a protocol that its benchmark says nothing of."""
 N_ATTEMPTS: Final = 4
@@ -44,12 +44,12 @@ class CaptionedDocument:
     questions: Sequence[object]
     ask: AskQuestion[Any, Judgement]
     is_anchor: bool = False
-    """Whether it is a caption of our own: no part of the score, and asked in one judge run."""
+    """True for a caption of ours: not part of the score, and asked in one judge run."""
 
 
 @dataclass(slots=True)
 class TaskEstimate:
-    """What one task takes."""
+    """Requests of one task."""
 
     task: str
     model: str
@@ -72,7 +72,7 @@ class TaskEstimate:
     input_tokens: float = 0.0
     output_tokens: float = 0.0
     caption_chars: int = 0
-    """Of all captions together."""
+    """Characters of all captions."""
     reply_tokens: dict[str, int] = field(default_factory=dict)
     """Protocol of each request that is sent to the tokens of a typical reply."""
 
@@ -139,7 +139,7 @@ class RequestCounter:
                     counts.n_questions += 0 if document.is_anchor else n_judgements
 
     def is_new(self, key: bytes) -> bool:
-        """Whether a request is asked for the first time."""
+        """Return True the first time that a request is asked."""
         if key in self._seen:
             return False
         self._seen.add(key)
@@ -163,7 +163,7 @@ class RequestCounter:
         counts.reply_tokens[protocol] = reply_tokens
 
     def typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        """What a reply is taken to say, the same for all of a protocol: reading takes long."""
+        """Return the assumed reading of a reply, the same for a whole protocol, as reading is slow."""
         if request.protocol not in self._typical:
             self._typical[request.protocol] = typical_reading(request, read)
         return cast("Asked[T]", self._typical[request.protocol])
@@ -183,7 +183,7 @@ class _CountingAsk:
     document: bytes
     """Whose caption this is: what is made up must not look the same for all of them."""
     is_real: bool
-    """Whether the caption and all replies so far are those of a run."""
+    """True if the caption and all replies so far are those of a run."""
 
     async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         if is_offline(request.model):
@@ -210,7 +210,7 @@ class _CountingAsk:
 
 
 def typical_reading(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-    """What a reply to a request is taken to say."""
+    """Return the assumed reading of a reply."""
     replies = (Reply(TYPICAL_ANSWER, "stop"), Reply(request.stand_in(), "stop"))
     readings = (_asked(read(reply), reply) for reply in replies)
     return next((asked for asked in readings if asked.value is not None), _UNREADABLE)

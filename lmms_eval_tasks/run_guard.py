@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RunGuard:
-    """What is known of the run that lmms-eval has begun."""
+    """State of the run that lmms-eval has begun."""
 
     will_judge: bool = False
-    """Whether it ends with the judge that is set now: not where it only predicts, and not where
+    """True if it ends with the judge that is set now: not if it only predicts, and not if
     lmms-eval starts the judge after captioning."""
     is_ours: bool = False
-    """Whether a task of ours is in it."""
+    """True if it has a task of ours."""
     output_path: str | None = None
     """Folder of the results, as the user names it."""
     lacks_samples: bool = False
-    """Whether it is to be compared with a baseline, but lmms-eval keeps nothing to compare."""
+    """True if it is compared with a baseline, but lmms-eval keeps no samples to compare."""
 
     def require_judge(self, benchmark: Benchmark[Any, Any]) -> None:
         """Raise, before anything is captioned, where this run's captions could not be judged.

@@ -1,4 +1,4 @@
-"""Where lmms-eval looks for scores of single captions, and what stands there.
+"""Scores of single captions, in the places where lmms-eval reads them.
 
 It looks at two places. ``Stderr_CLT`` is the standard error of ``score`` in a metric's items. And
 ``--baseline`` compares ``score`` of the samples with that of another run's sample log: its mean

@@ -1,4 +1,4 @@
-"""The signature: everything that moves a score, in one line that travels with it."""
+"""Signature of a score: everything that affects it, in one line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Share(NamedTuple):
         return f"{self.n:,}/{self.of:,}"
 
     def exceeds(self, limit: float) -> bool:
-        """Whether it is more than a limit, in [0, 1]; the same for 29 of 100 and 87 of 300.
+        """Return True if it is above a limit in [0, 1]; the same for 29 of 100 and 87 of 300.
 
         >>> Share(29, 100).exceeds(0.29), Share(30, 100).exceeds(0.29), Share(0, 0).exceeds(0.0)
         (False, True, False)
@@ -88,7 +88,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What the score of a task, or of a group of tasks, was computed with.
+    """Everything that affects the score of a task or group.
 
     >>> signature = Signature.of_task("vdc", "j", 1, 1, extras={"a": "b"}, unscored=Share(3, 9))
     >>> str(signature).partition("|lmms-eval-captions:")[0]
@@ -250,7 +250,7 @@ def join_fields(values: Mapping[str, Collection[str]]) -> dict[str, str]:
 
 
 def questions_digest(video_id: str, questions: Sequence[object]) -> str:
-    """What stands for all that is asked of one video: its id, and each question with its answer.
+    """Return a digest of everything that is asked about a video.
 
     Args:
         video_id: The video.
