@@ -23,10 +23,10 @@ from lmms_eval_captions.analysis.check import (
     check_run,
     check_task,
 )
+from lmms_eval_captions.analysis.results_folder import TaskResults, read_results
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, SettingsError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.results_folder import TaskResults, read_results
 from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 
 USAGE: Final = """\

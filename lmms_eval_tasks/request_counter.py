@@ -163,7 +163,7 @@ class RequestCounter:
         counts.reply_tokens[protocol] = reply_tokens
 
     def typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        """Return the assumed reading of a reply, the same for a whole protocol, as reading is slow."""
+        """Return the assumed reading of a protocol's replies; reading each would be slow."""
         if request.protocol not in self._typical:
             self._typical[request.protocol] = typical_reading(request, read)
         return cast("Asked[T]", self._typical[request.protocol])

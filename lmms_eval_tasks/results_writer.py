@@ -27,13 +27,13 @@ from lmms_eval_captions.lmms_eval_tasks.judging_document import (
     moment,
 )
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
-from lmms_eval_captions.lmms_eval_tasks.results_folder import OURS, RESULTS
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     NOT_JUDGED,
     signature_of,
     signatures_of_tasks,
 )
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.signature import OURS, RESULTS
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.this_run import (
     THIS_RUN,

@@ -14,6 +14,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
 DISTRIBUTION = "lmms-eval-captions"
+OURS: Final = "lmms_eval_captions"
+"""Key of our part of a results file of lmms-eval, which holds signatures."""
+RESULTS: Final = "_results.json"
+"""Suffix of results files."""
 SERVED: Final = "served"
 """Field: the names, separated by commas, under which the judge answered."""
 CAPTIONS: Final = "captions"

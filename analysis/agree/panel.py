@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.analysis.captioners import captioners_of, members_of
-from lmms_eval_captions.analysis.task_table import TaskTable, read_table
-from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.results_folder import (
-    RESULTS,
+from lmms_eval_captions.analysis.results_folder import (
     RunResults,
     read_all_results,
 )
+from lmms_eval_captions.analysis.task_table import TaskTable, read_table
+from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
     COUNTS,
     DISTRIBUTION,
     DOUBTS,
     QUESTIONS,
+    RESULTS,
     SERVED,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_benchmarks

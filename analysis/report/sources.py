@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of
+from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RESULTS, RunResults, TaskResults
+from lmms_eval_captions.lmms_eval_tasks.signature import RESULTS
 
 _FOLDERS: Final = re.compile(r"(?<![\w/:])(?:~|[A-Za-z]:)?[\\/](?:[^\s'\":;,\\/]+[\\/])+")
 """The folders of an absolute path: a report is handed on, and they are nobody else's business."""

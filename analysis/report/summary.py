@@ -11,6 +11,7 @@ from lmms_eval_captions.analysis.compare.comparison import Comparer
 from lmms_eval_captions.analysis.compare.report import answer
 from lmms_eval_captions.analysis.report.columns import LENGTHS
 from lmms_eval_captions.analysis.report.sources import Sources, View, without_folders
+from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError
@@ -20,7 +21,6 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.breakdown_table import N_QUESTIONS
 from lmms_eval_captions.lmms_eval_tasks.measured import BESIDE, CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.reasons import help_against
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, TaskResults
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 
 Document = dict[str, Any]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_captions.lmms_eval_tasks.results_folder import RunResults, read_results
+from lmms_eval_captions.analysis.results_folder import RunResults, read_results
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from warm_lmms_eval import run_warm
 

@@ -1,8 +1,8 @@
-"""What lmms-eval and our tasks wrote of a run: results, sample logs and breakdowns."""
+"""Files of finished runs: results, judging documents, sample logs and breakdowns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import isfinite, nan
@@ -12,56 +12,48 @@ from typing import Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json, read_whole
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
-from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, Signature
+from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, OURS, RESULTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.paths import logs_of_run
 
-OURS: Final = "lmms_eval_captions"
-"""Key of a results file under which this package's own words stand."""
-RESULTS: Final = "_results.json"
 _JUDGING: Final = "_judging.json"
 _PAIRED: Final = "paired_"
-"""How the names begin of what lmms-eval's ``--baseline`` found, which is no metric."""
+"""Prefix of the results of lmms-eval's ``--baseline``, which are not metrics."""
 _ENDS: Final = (f"_{CI_LOW}", f"_{CI_HIGH}")
-"""How the names end of the ends of intervals, which are no metrics."""
+"""Suffixes of the ends of intervals, which are not metrics."""
 _PREDICTED: Final = "bypass"
-"""The one metric that lmms-eval gives a task whose captions were written and not judged."""
+"""Only metric of a task whose captions were written and not judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResults:
-    """What a run found out about one task or group."""
+    """Results of one task or group."""
 
     metrics: Mapping[str, object]
     """Value of each ``<metric>,<filter>`` and ``<metric>_stderr,<filter>``, as in the file."""
     ours: Mapping[str, object] = field(default_factory=dict)
-    """What this package wrote of it beside the metrics: ``signature`` and ``breakdown``."""
+    """Our entry in the file: ``signature`` and ``breakdown``."""
     judging: Mapping[str, object] = field(default_factory=dict)
-    """Its part of the run's judging document, empty where there is none."""
+    """Entry in the run's judging document, empty without one."""
 
     @classmethod
     def of_judging(cls, judging: Mapping[str, object]) -> TaskResults:
-        """A task by its part of a judging document alone: the run saved no results."""
-        values = {name: figures.get("value") for name, figures in _tables(judging, "metrics")}
-        numbers = {
-            f"{name},none": nan if value is None else value for name, value in values.items()
-        }
+        """Return a task's results by its judging entry only: the run saved no results."""
+        numbers = {}
+        for name, figures in _tables(judging, "metrics"):
+            value = figures.get("value")
+            numbers[f"{name},none"] = nan if value is None else value
         return cls(numbers, judging, judging)
 
     @property
     def signature(self) -> Signature | None:
-        """What moved the scores; ``None`` where the task is not one of this package."""
-        text = self._own("signature")
-        return None if text is None else Signature.parse(text)
-
-    @property
-    def breakdown(self) -> str | None:
-        """Where the breakdown is, or why there is none; ``None`` where nothing is said of it."""
-        return self._own("breakdown")
+        """Signature of the scores; ``None`` for a task of another package."""
+        text = self.ours.get("signature")
+        return None if text is None else Signature.parse(str(text))
 
     @property
     def scores(self) -> dict[str, float]:
-        """Value of each metric that is a number, without standard errors and intervals."""
+        """Value of each numeric metric, without standard errors and intervals."""
         return {
             metric: float(value)
             for name, value in self.metrics.items()
@@ -73,10 +65,7 @@ class TaskResults:
 
     @property
     def measured(self) -> dict[str, Measured]:
-        """Each score with how sure it is, ``nan`` scores left out.
-
-        By the judging document; a results file that was copied by itself has the intervals alone.
-        """
+        """Each finite score with its interval: the judging document's, else the results file's."""
         of_judging = dict(_tables(self.judging, "metrics"))
         return {
             name: replace(Measured.read(of_judging.get(name) or self._ends(name)), value=value)
@@ -86,7 +75,7 @@ class TaskResults:
 
     @property
     def paired(self) -> dict[str, object]:
-        """What ``--baseline`` found, by lmms-eval's names without their beginning."""
+        """Results of ``--baseline`` by lmms-eval's names without their prefix."""
         return {
             name.removeprefix(_PAIRED): value
             for name, value in self.metrics.items()
@@ -95,7 +84,7 @@ class TaskResults:
 
     @property
     def unscored_reasons(self) -> dict[str, int]:
-        """Why questions are unscored: each reason to their number; empty where that is not said."""
+        """Reason to the number of unscored questions; empty if not known."""
         unscored = self.judging.get("unscored")
         reasons = unscored.get("reasons") if isinstance(unscored, dict) else None
         if not isinstance(reasons, dict):
@@ -104,11 +93,7 @@ class TaskResults:
 
     @property
     def doubts(self) -> list[str]:
-        """Why the judge may not have judged, a sentence each.
-
-        A group has but its tasks' names for it, and so has a results file by itself: those that
-        stand in the signature.
-        """
+        """Doubts about the judge, a sentence each; without the sentences, by the signature."""
         doubts = self.judging.get("doubts")
         if isinstance(doubts, list) and doubts:
             return list(map(str, doubts))
@@ -117,40 +102,30 @@ class TaskResults:
 
     @property
     def is_prediction(self) -> bool:
-        """Whether captions were written and nothing was scored (``--predict_only``)."""
+        """True if captions were written and nothing was scored (``--predict_only``)."""
         return any(name.partition(",")[0] == _PREDICTED for name in self.metrics)
 
     def _ends(self, metric: str) -> dict[str, object]:
-        """The interval of a metric, as the results file has it."""
         return {end: self.metrics.get(f"{metric}_{end},none") for end in (CI_LOW, CI_HIGH)}
-
-    def _own(self, name: str) -> str | None:
-        """One of our words: under our key, or, of an older version, among the metrics."""
-        value = self.ours.get(name)
-        if value is None:
-            metrics = self.metrics.items()
-            value = next((text for key, text in metrics if key.startswith(f"{name},")), None)
-        return None if value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
-    """The results file of a run, and where the run's other files are."""
+    """Results file of a run, with its other files."""
 
     path: Path
     document: Mapping[str, object]
-    """The whole file."""
+    """Content of the file."""
     tasks: Mapping[str, TaskResults]
-    """Each task and group, also other people's."""
+    """Each task and group, those of other packages included."""
     judging: Mapping[str, object] = field(default_factory=dict)
-    """The run's judging document, empty where none was written."""
+    """Judging document, empty without one."""
 
     @property
     def finished_s(self) -> float:
-        """When the run ended, in seconds since the epoch.
+        """End of the run in seconds since the epoch: the judging document's, else the file's.
 
-        By the judging document; without, by the file's own time. The date in its name is in
-        whatever time zone lmms-eval was given.
+        The date in its name is in the time zone that lmms-eval was given.
         """
         try:
             return datetime.fromisoformat(str(self.judging.get("finished"))).timestamp()
@@ -159,45 +134,42 @@ class RunResults:
 
     @property
     def warnings(self) -> list[str]:
-        """What the run's judging document warns of."""
+        """Warnings of the judging document."""
         warnings = self.judging.get("warnings")
         return list(map(str, warnings)) if isinstance(warnings, list) else []
 
     def has_samples(self, task: str) -> bool:
-        """Whether the run has a sample log of a task."""
+        """Return True if the run has a sample log of a task."""
         return task in logs_of_run(self.path.parent, self.path.name.removesuffix(RESULTS))
 
     def samples(self, task: str) -> Iterator[dict[str, object]]:
-        """What lmms-eval logged of each document of a task, in the log's order.
+        """Yield the logged samples of a task, in the log's order.
 
         Raises:
-            DataError: If the run has no sample log of the task, or it cannot be read to its end.
+            DataError: If there is no sample log of the task, or it cannot be read to its end.
         """
         logs = logs_of_run(self.path.parent, self.path.name.removesuffix(RESULTS))
         if task not in logs:
             raise DataError(
-                f"{self.path}: expected this run's sample log of task {task!r} beside it, found "
+                f"{self.path}: expected this run's sample log of task {task!r} next to it, found "
                 f"those of {listed(logs, 30) or 'no task'}; run lmms-eval with --log_samples"
             )
         return _samples(logs[task])
 
     def breakdown(self, task: str) -> dict[str, object] | None:
-        """The breakdown of a task or group, ``None`` where the run wrote none.
+        """Return the breakdown of a task or group, ``None`` if the run wrote none.
 
         Raises:
-            DataError: If the file that the results name is not there or cannot be read.
+            DataError: If the file that the results name is missing or cannot be read.
         """
-        name = Path(str(self.tasks[task].breakdown)).name
+        name = Path(str(self.tasks[task].ours.get("breakdown"))).name
         if not name.endswith(".json"):
             return None
-        # It is beside the results; older versions wrote it into the folder given to lmms-eval,
-        # which is the one above. That folder may have been moved since.
-        paths = (folder / name for folder in (self.path.parent, self.path.parent.parent))
-        path = next(filter(Path.is_file, paths), None)
-        if path is None:
+        path = self.path.with_name(name)
+        if not path.is_file():
             raise DataError(
-                f"{self.path}: expected the breakdown {name!r} beside it or in the folder above; "
-                "copy the whole folder that lmms-eval had as --output_path"
+                f"{self.path}: expected the breakdown {name!r} next to it; copy the whole folder "
+                "that lmms-eval had as --output_path"
             )
         breakdown = _read_json(path, "a breakdown of lmms-eval-captions")
         if not isinstance(breakdown, dict):
@@ -208,10 +180,10 @@ class RunResults:
 
 
 def read_results(folder: Path) -> list[RunResults]:
-    """The newest results of every model below a folder, or those of one results file.
+    """Read the newest results of every model below a folder, or one results file.
 
     Args:
-        folder: What was given to lmms-eval as ``--output_path``; also one results file.
+        folder: lmms-eval's ``--output_path``, or one results file.
 
     Raises:
         DataError: If there is no results file, or one cannot be read.
@@ -221,10 +193,10 @@ def read_results(folder: Path) -> list[RunResults]:
 
 
 def read_all_results(folder: Path) -> list[list[RunResults]]:
-    """All results of every model below a folder, those of one model from the oldest to the newest.
+    """Read all results of every model below a folder, those of a model from oldest to newest.
 
     Args:
-        folder: As for :func:`read_results`.
+        folder: See :func:`read_results`.
 
     Raises:
         DataError: If there is no results file, or one cannot be read.
@@ -233,19 +205,14 @@ def read_all_results(folder: Path) -> list[list[RunResults]]:
     for path in _paths(folder):
         runs.setdefault(path.parent, []).append(_read_run(path))
     for of_model in runs.values():
-        # Names begin with the time of the run, in a time zone that may differ from run to run.
-        # The files' own times are lost when a folder is copied: they say nothing of the order.
+        # Names begin with a local time, and files lose their own time when copied.
         if all(run.judging for run in of_model):
             of_model.sort(key=lambda run: run.finished_s)
     return list(runs.values())
 
 
 def _paths(folder: Path) -> list[Path]:
-    """The results files below a folder, sorted by their names, or the one file that is given.
-
-    Raises:
-        DataError: If there is none.
-    """
+    """Return the results files below a folder, sorted by name, or the one file that is given."""
     if folder.is_file():
         return [folder]
     paths = sorted(folder.rglob(f"*{RESULTS}"), key=lambda path: (path.parent, path.name))
@@ -276,9 +243,9 @@ def _read_run(path: Path) -> RunResults:
             f"{document['group_subtasks']!r:.80}"
         )
     judging_path = path.with_name(path.name.removesuffix(RESULTS) + _JUDGING)
-    judging = _read_json(judging_path, "what was judged") if judging_path.is_file() else {}
+    judging = _read_json(judging_path, "a judging document") if judging_path.is_file() else {}
     if not isinstance(judging, dict):
-        raise DataError(f"{judging_path}: expected what was judged, got {judging!r:.80}")
+        raise DataError(f"{judging_path}: expected a judging document, got {judging!r:.80}")
     ours, judged = dict(_tables(document.get(OURS), "tasks")), dict(_tables(judging, "tasks"))
     named = {
         name: TaskResults(metrics, ours.get(name, {}), judged.get(name, {}))
@@ -288,16 +255,15 @@ def _read_run(path: Path) -> RunResults:
 
 
 def _are_groups(members: object) -> bool:
-    """Whether these are names with the names below each."""
-    if not isinstance(members, dict):
-        return False
-    names: Iterable[object] = (name for listed in members.values() for name in listed or ())
-    are_lists = all(listed is None or isinstance(listed, list) for listed in members.values())
-    return are_lists and all(isinstance(name, str) for name in names)
+    """Return True for an object of lists of names; a group may have none."""
+    return isinstance(members, dict) and all(
+        names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))
+        for names in members.values()
+    )
 
 
 def _tables(document: object, key: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The members of an object under a key that are objects themselves."""
+    """Yield the members of an object under a key that are objects themselves."""
     members = document.get(key) if isinstance(document, Mapping) else None
     for name, table in members.items() if isinstance(members, dict) else ():
         if isinstance(table, dict):
