@@ -262,7 +262,6 @@ def test_settings_that_cannot_be_used_are_all_named(
 
 
 def test_the_tasks_path_holds_the_tasks(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is printed can be given to ``--include_path``."""
     assert main(["tasks-path"]) == 0
     printed = Path(capsys.readouterr().out.strip())
     assert printed == tasks_path()

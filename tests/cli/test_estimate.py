@@ -80,12 +80,10 @@ def sample_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(settings: Settings, captions: Path, aspects: tuple[str, ...] = _ASPECTS) -> None:
-    """What lmms-eval does with captions from a file, where all is scored."""
     assert _judge(settings, captions, aspects) == 0
 
 
 def _judge(settings: Settings, captions: Path, aspects: tuple[str, ...]) -> int:
-    """How many questions are unscored after what lmms-eval does with captions from a file."""
     of_video = {
         row["video_id"]: row["caption"]
         for row in map(json.loads, captions.read_text().splitlines())
@@ -252,7 +250,6 @@ def test_arguments_of_the_model_are_taken(
 def test_a_benchmark_that_is_missing_does_not_hide_the_others(
     settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What can be estimated is printed, what cannot is named, and the status says so."""
     assert main(["estimate", "--tasks", "vdc_camera,capquiz"]) == 1
     printed = capsys.readouterr()
     assert "vdc_camera" in printed.out

@@ -120,7 +120,6 @@ def test_warnings_are_shown_and_are_no_problem(capfd: pytest.CaptureFixture[str]
 
 
 def test_results_that_could_not_be_saved_are_a_problem(capfd: pytest.CaptureFixture[str]) -> None:
-    """Where a folder was given, scores on the screen alone are lost."""
     assert main(["run", *_child(_line()), "--output_path", "out"]) == 1
     assert "could not be saved to --output_path" in capfd.readouterr().out.splitlines()[-1]
 
@@ -142,7 +141,6 @@ def _wait_for(read: Callable[[], str], words: str) -> str:
 @pytest.mark.parametrize("command", RUNS)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_it_alone_is_passed_on_once(number: signal.Signals, command: list[str]) -> None:
-    """As from a job manager; the child's end is waited for, and what it wrote is checked."""
     with subprocess.Popen(
         [*command, sys.executable, "-c", COUNTS], stdout=subprocess.PIPE, start_new_session=True
     ) as run:

@@ -59,7 +59,6 @@ def test_mistakes_name_what_was_probably_meant(words: list[str], told: str, tmp_
 def test_every_command_takes_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As estimate and doctor; what a command calls so itself stays its own."""
     monkeypatch.delenv(JUDGE, raising=False)
     assert main(["estimate", "--tasks", "capquiz", "--data", "sample", "--judge-runs", "2"]) == 0
     twice = capsys.readouterr().out

@@ -51,7 +51,6 @@ UNITS: Final = (
     ),
     *("Short Caption: a. ", "('a', 'b'),", "('a", "('a', 'b"),
 )
-"""What a megabyte is made of."""
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -61,7 +61,6 @@ def test_official_data_is_not_written_over_whatever_the_folders_above_are_called
 
 
 def test_models_at_the_judges_address_keep_to_its_rate(tmp_path: Path) -> None:
-    """Those at another one have no such limit."""
     settings = replace(_settings(tmp_path), rate=7.5)
     here = Model("writer", settings.endpoint)
     elsewhere = Model("viewer", replace(settings.endpoint, urls=("http://127.0.0.1:1/v1",)))

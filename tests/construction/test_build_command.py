@@ -13,7 +13,6 @@ from lmms_eval_captions.cli.main import main
 from scripted_crew import write_clip
 
 TOO_LONG = "max_tokens=16384 cannot be greater than max_model_len=8192."
-"""As vLLM says it."""
 
 
 @pytest.fixture

@@ -105,7 +105,6 @@ def test_pairs_that_no_caption_answers_are_reviewed(build: Callable[..., Built])
 
 
 def test_vdc_asks_for_no_fact_of_an_aspect_twice(build: Callable[..., Built]) -> None:
-    """What the solver groups is asked once, in the words that were written first."""
 
     def change(asked: Asked, reply: str) -> str:
         if asked.step != "build_vdc_pairs":

@@ -91,7 +91,6 @@ READ: Final = {
 
 
 def _read(row: Row) -> object:
-    """What the prompt's reader makes of a reply, as JSON has it; of a caption that there is one."""
     value = READERS[row["prompt"]](Reply(row["reply"], row["finish_reason"]), row)
     if value is None or row["prompt"] == "build_vdc_captions.second":
         return None if value is None else "a caption"

@@ -48,7 +48,6 @@ def test_scores_of_the_report(page: Page) -> None:
 
 
 def test_verdicts_of_the_report(page: Page) -> None:
-    """How often each verdict stands in the report, for each task and captioner."""
     counts: dict[str, Counter[str]] = {}
     for task, _, _, questions in page.questions():
         for question in questions:

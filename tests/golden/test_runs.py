@@ -66,7 +66,6 @@ def test_verdicts(world: World, captioner: str, judge: str) -> None:
 
 
 def _values(rows: list[dict[str, Any]], video: str, column: str) -> list[list[object]]:
-    """What stands in a column about a video, in each judge run."""
     asked = [row for row in rows if row["video"] == video]
     runs = range(max((-1 if row["run"] is None else row["run"] for row in asked), default=-1) + 1)
     of_runs = [[row[column] for row in asked if row["run"] == run] for run in runs]

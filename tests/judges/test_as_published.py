@@ -56,7 +56,6 @@ def test_vdc_is_judged_as_in_table_7(
 def test_vcapsbench_asks_once(
     bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Any
 ) -> None:
-    """As the released code does; the paper's judge stays."""
     bench.setenv("LMMS_CAPTIONS_DATA", str(sample_root(tmp_path)))
     bodies, signature = _asked("vcapsbench", bench, serve)
     assert "|asks:1|" in signature
@@ -67,7 +66,6 @@ def test_vcapsbench_asks_once(
 def test_gveval_shows_frames_in_every_setting(
     bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Any
 ) -> None:
-    """As the released code does, also with references alone."""
     bench.setenv("LMMS_CAPTIONS_DATA", str(sample_root(tmp_path)))
     bodies, signature = _asked("msvd_eval_ref_only", bench, serve)
     contents = [body["messages"][-1]["content"] for body in bodies]

@@ -193,7 +193,6 @@ def test_an_unknown_key_of_the_yaml_is_an_error() -> None:
 
 @pytest.mark.parametrize("url", ["http://me:S3/CRET@host/v1", "http://me:S3CRET@host:x/v1"])
 def test_a_password_in_a_broken_url_is_not_told(url: str) -> None:
-    """What is no URL has its password anywhere."""
     with pytest.raises(SettingsError, match="number 1") as error:
         read_judge_settings({"LMMS_CAPTIONS_JUDGE_URL": url})
     assert "CRET" not in str(error.value)
@@ -209,7 +208,6 @@ def test_a_user_in_the_url_takes_the_place_of_the_key_and_not_both() -> None:
 
 
 def test_the_page_of_settings_has_every_variable_and_its_default() -> None:
-    """Its table and the records name the same variables, with the same text where none is set."""
     rows = {row.name: row for row in variables_of(Settings).values()}
     text = (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8")
     lines = dict(re.findall(r"^\| (`[A-Z0-9_`, ]+`) \| (.*) \|$", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""What lmms-eval hands to chat models and to simple ones, whatever a clip's file is called."""
+"""Messages to chat models and prompts to simple ones, whatever a clip's file is called."""
 
 from __future__ import annotations
 

@@ -57,7 +57,6 @@ def test_a_limit_ends_in_nan_with_the_reason_and_a_rerun_goes_on(
 def test_each_process_has_its_share_of_the_limit(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """Of four processes each may spend a quarter."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "20")
     bench.setenv("WORLD_SIZE", "4")

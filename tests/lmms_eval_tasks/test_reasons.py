@@ -1,4 +1,4 @@
-"""What is advised for each sort of unscored question: a rerun only where it helps."""
+"""Advice for each kind of unscored question: a rerun only if it helps."""
 
 from __future__ import annotations
 
@@ -140,7 +140,6 @@ def test_a_rerun_is_advised_where_it_helps(reason: str, kind: Kind) -> None:
 
 
 def test_a_limit_of_cost_says_what_is_spent_and_names_the_limit_once() -> None:
-    """What the next request may cost differs from one to the next; the advice is to raise it."""
     words = why_unscored({_limit(): 40, _limit(20_000): 6})
     assert words == (
         "Why: 46 x LMMS_CAPTIONS_MAX_COST: $0.0340 of this process's $0.1000 are spent. 46 not "

@@ -69,7 +69,6 @@ def _bad_setting() -> None:
 def test_an_error_of_ours_is_kept_for_the_last_line(
     fails: Callable[[], None], sentence: str
 ) -> None:
-    """What lmms-eval shows is that sentence below few lines, without the error of trying again."""
     with pytest.raises(CaptionsError) as ended:
         _guarded(lambda **_: fails())(verbosity="INFO")
     assert str(ended.value) == sentence
@@ -140,7 +139,6 @@ class Text(CaptionModel):
     """A captioner that is never asked."""
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str]:
-        """As lmms-eval wants it."""
         return [""] * len(requests)
 
 

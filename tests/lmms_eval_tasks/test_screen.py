@@ -189,7 +189,6 @@ def test_rank_0_prints_each_run_and_then_each_error_once(
 
 @pytest.mark.usefixtures("ended")
 def test_a_reader_that_is_gone_is_no_error(bench: pytest.MonkeyPatch) -> None:
-    """As behind ``| head``, or in a service without standard output."""
     closed = io.StringIO()
     closed.close()
     for stream in (closed, None):

@@ -60,7 +60,6 @@ def test_a_group_s_signature_is_read_back_as_it_was(
 
 @given(st.text())
 def test_any_text_is_parsed(text: str) -> None:
-    """What somebody else wrote under the name of a signature raises nothing."""
     signature = Signature.parse(text)
     assert Signature.parse(str(signature)).fields == signature.fields
 

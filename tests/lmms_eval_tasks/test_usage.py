@@ -1,4 +1,4 @@
-"""What lmms-eval's usage table and its limit of tokens see of judging."""
+"""Judging in lmms-eval's usage table and its limit of tokens."""
 
 from __future__ import annotations
 

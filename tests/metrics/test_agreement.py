@@ -99,7 +99,6 @@ def test_kappa_is_that_of_scikit_learn(units: list[tuple[Rating | None, ...]]) -
 def test_alpha_is_that_of_the_package_krippendorff(
     level: Literal["nominal", "interval"], units: list[tuple[int | None, ...]]
 ) -> None:
-    """Of three raters with missing ratings, of labels and of numbers."""
     import krippendorff
 
     alpha = agreement(units, level)
@@ -160,7 +159,6 @@ def test_the_error_is_that_of_leaving_out_videos(coefficient: Coefficient) -> No
 
 @pytest.mark.parametrize("coefficient", ["kappa", "ac1", "nominal"])
 def test_intervals_cover(coefficient: Coefficient) -> None:
-    """Of 400 benchmarks of 40 videos, about 95 % have an interval that holds the truth."""
     rng = np.random.default_rng(2)
     flips = 0.15
     covered = []
@@ -179,7 +177,6 @@ TABLE_8 = {5: 39_897, 4: 27_046, 3: 17_479, 2: 8_735, 1: 3_038, 0: 630}
 
 
 def test_the_papers_table() -> None:
-    """As many questions as Table 8 has, in any order, give its column of samples."""
     columns = [[1] * times + [0] * (5 - times) for times, n in TABLE_8.items() for _ in range(n)]
     same = np.random.default_rng(0).permuted(np.array(columns, np.int8), axis=1).T
     same = same[:, np.random.default_rng(1).permutation(same.shape[1])]

@@ -84,7 +84,6 @@ def test_hand_worked_correlations(
 
 @given(st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=12))
 def test_correlations_are_those_of_scipy(items: list[tuple[int, ...]]) -> None:
-    """Of scores with two annotators' ratings, with ties on both sides."""
     scores, ratings = [item[0] for item in items], [item[1:] for item in items]
     if len(set(scores)) < 2 or len({one for row in ratings for one in row}) < 2:
         return
@@ -149,5 +148,4 @@ def test_a_rating_off_the_scale_is_an_error(rating: float) -> None:
 
 @given(st.lists(st.integers(1, 5), min_size=1))
 def test_it_is_the_mean_and_stays_on_the_scale(ratings: list[int]) -> None:
-    """As another function has it."""
     assert mean_rating([[float(rating)] for rating in ratings]) == pytest.approx(fmean(ratings))

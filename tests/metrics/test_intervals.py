@@ -122,13 +122,11 @@ def test_it_holds_the_value_and_keeps_within_bounds(videos: list[tuple[int, int]
     ],
 )
 def test_no_false_interval(tops: list[int], bottoms: list[int], note: str) -> None:
-    """Where videos do not differ, or there are none, the note says so and there are no ends."""
     found = of(ratio(tops, bottoms))
     assert (found.low, found.high, found.note) == (None, None, note)
 
 
 def test_a_run_without_a_value_says_so() -> None:
-    """Where one of two judge runs answers nothing, there is no mean over runs and no interval."""
     runs = np.concatenate([ratio([1, 2, 0], [2, 2, 2]), ratio([0, 0, 0], [0, 0, 0])])
     assert of(runs).note == "no interval: the metric has no value in some judge run"
     found = paired_interval(runs, runs, scale=100.0)

@@ -86,7 +86,6 @@ def test_the_tuned_lambda_is_the_authors(ppi_py: ModuleType) -> None:
 
 
 def test_with_all_labels_the_judge_does_not_count() -> None:
-    """Where people labelled everything, the score is theirs, whoever the judge is."""
     judge, people, _ = drawn(500, 1)
     everything = np.ones(500, dtype=bool)
     alone = corrected(pairs_of(judge, people, everything), lam=0.0)

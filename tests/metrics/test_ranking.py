@@ -132,7 +132,6 @@ def test_the_annotators_of_msvd_eval_agree_to_74_5(shared_data: Path) -> None:
 
 @given(rows)
 def test_it_is_the_mean_over_pairs_of_annotators(ratings: list[tuple[int, ...]]) -> None:
-    """Of three annotators three correlations of scipy's; the order of the items does not matter."""
     columns = list(zip(*ratings, strict=True))
     taus = [
         kendalltau(columns[a], columns[b]).statistic

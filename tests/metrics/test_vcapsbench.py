@@ -127,7 +127,6 @@ def _ar(ir: float, cr: float) -> float:
 
 
 def _follows(rates: Rates, ar: float) -> bool:
-    """Whether the printed AR is within what rounding all three numbers allows, and 0.0005."""
     assert rates.ar is not None
     assert rates.ir is not None
     assert rates.cr is not None
@@ -234,10 +233,6 @@ def _rate(rates: Rates, rate: str) -> float | None:
 
 
 def _misfit(rows: list[tuple[list[float], float]]) -> float:
-    """How far the worst ALL is off under the category sizes that suit all rows best.
-
-    Sizes are the unknowns of a linear program, within the bounds that the paper gives.
-    """
     above = [[*parts, -1.0] for parts, _ in rows]
     below = [[*(-part for part in parts), -1.0] for parts, _ in rows]
     solution = linprog(
@@ -253,7 +248,6 @@ def _misfit(rows: list[tuple[list[float], float]]) -> float:
 
 
 ROUNDING = 2 * HALF
-"""What rounding the numbers of 21 categories and of ALL allows a mean to be off."""
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,6 @@ def _micro(cells: tuple[Cell, ...]) -> Triple:
 
 
 ROUNDING = 2 * HALF + 0.005
-"""Of the overall number and of its parts; Pre also depends on the rounding of Cov, a little."""
 
 
 def test_the_overall_numbers_of_table_3_are_micro_over_pairs() -> None:

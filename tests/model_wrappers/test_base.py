@@ -51,7 +51,6 @@ def test_a_task_that_shows_something_else_is_told_what(shown: object, kind: str)
 
 @pytest.mark.parametrize("error", [SystemExit("no video here"), FileNotFoundError("no video here")])
 def test_a_task_that_ends_the_process_loses_its_document_alone(error: BaseException) -> None:
-    """As lmms-eval's VATEX does where a video is missing."""
 
     def missing(_doc: object) -> list[str]:
         raise error

@@ -178,6 +178,5 @@ def test_settings_of_the_task_reach_the_model(checkpoint: Path, clips: list[Path
 def test_wrong_arguments_are_named(
     checkpoint: Path, arguments: dict[str, object], message: str
 ) -> None:
-    """What cannot be used is refused by name; an unknown one with those that there are."""
     with pytest.raises(SettingsError, match=message):
         make(checkpoint, **arguments)

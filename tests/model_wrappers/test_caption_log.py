@@ -33,7 +33,6 @@ def test_what_is_saved_can_be_judged_again(tmp_path: Path, logged: list[str]) ->
 
 
 def test_lmms_eval_hands_on_that_there_is_no_caption() -> None:
-    """What it does to every answer, stripping its reasoning, and pickling keep the reason."""
     from lmms_eval.api.reasoning import strip_reasoning_tags
 
     missing = NoCaption("the clip is broken")
@@ -46,7 +45,6 @@ def test_lmms_eval_hands_on_that_there_is_no_caption() -> None:
 def test_a_full_disk_moves_captions_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logged: list[str]
 ) -> None:
-    """Where the cache folder takes no more, captions go to the temporary folder."""
     (tmp_path / "cache").touch()
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
     log = CaptionLog(tmp_path / "cache")

@@ -28,7 +28,6 @@ PROMPTS = {"a": "Describe.", "b": "Describe the camera."}
 
 
 def reply(prompt: str) -> str:
-    """What the endpoint writes."""
     return f" A caption for: {prompt}\n"
 
 
@@ -266,7 +265,6 @@ def test_smaller_frames_answer_a_request_that_is_too_large(
 def test_a_request_that_cannot_be_smaller_is_named(
     make: Callable[..., Captioner], endpoint: JudgeServer, large_clips: list[Path]
 ) -> None:
-    """Where nothing is small enough, and where a file is sent whole, the server's words are it."""
     endpoint.script = _refuse_above(100)
     model = make(frame_pixels=640 * 480)
     assert caption_all(model, large_clips[:1]) == [""]
@@ -285,7 +283,6 @@ def test_captioning_stays_within_its_limit_of_cost(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What may pass the limit is not sent; what was answered is kept, a higher limit goes on."""
     prices = tmp_path / "prices.yaml"
     prices.write_text("models: {seer: {input: 1000, output: 0, image_tokens: 1}}\n")
     monkeypatch.setenv("LMMS_CAPTIONS_PRICES", str(prices))

@@ -58,7 +58,6 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often each clip is decoded."""
     counts: Counter[str] = Counter()
     original = read_frames
 

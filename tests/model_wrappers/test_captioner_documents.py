@@ -25,7 +25,6 @@ GREEDY = {"max_new_tokens": 16, "do_sample": False}
 
 
 def describe(job: CaptionJob) -> str:
-    """What a job shows and says: levels of pictures, frames of videos, texts in place."""
     shown = [
         str(int(clip.frames[0, 0, 0, 0])) if clip.is_image else f"{len(clip.frames)} frames"
         for clip in job.clips
@@ -150,7 +149,6 @@ def test_a_captioner_of_one_clip_takes_one_picture() -> None:
 def test_a_document_that_shows_nothing_is_lost_to_who_must_be_shown_something(
     clips: list[Path],
 ) -> None:
-    """As a missing video is; it does not end the run."""
     docs: list[Doc] = [{"shown": []}, {"shown": [str(clips[0])]}]
     model = one("videos")()
     assert ask(model, {"t": docs}, lambda doc: doc["shown"]) == ["", "3 frames Describe."]
@@ -175,7 +173,6 @@ def test_a_conversation_is_refused_by_name(clips: list[Path]) -> None:
 
 
 def test_a_chat_task_of_pictures_is_a_question_about_them() -> None:
-    """As lmms-eval builds chat messages of image tasks."""
 
     def messages(doc: Doc) -> list[Doc]:
         content = [{"type": "image", "url": picture(shade)} for shade in doc["shades"]]

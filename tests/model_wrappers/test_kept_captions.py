@@ -91,14 +91,12 @@ def _cache(bench: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
-    """Who answers ``caption_openai``."""
     with JudgeServer(Behaviour(latency_s=0.01), reply=lambda prompt: f"Of: {prompt}") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
 
 
 def interrupt() -> None:
-    """As Ctrl-C."""
     raise KeyboardInterrupt
 
 
@@ -221,7 +219,6 @@ def test_an_empty_caption_is_not_kept(text: str, clips: list[Path]) -> None:
 
 
 def test_a_clip_that_could_not_be_read_is_tried_again(tmp_path: Path, clips: list[Path]) -> None:
-    """What has no caption is not kept."""
     place = tmp_path / "clip.mp4"
     place.write_bytes(b"no video")
     assert caption_all(Words(), [place]) == [""]
@@ -250,7 +247,6 @@ def files(tmp_path: Path) -> list[Path]:
 def test_a_damaged_store_costs_only_what_was_damaged(
     damage: bytes, tmp_path: Path, clips: list[Path]
 ) -> None:
-    """Its captions are written again."""
     first = ask(Words(), clips[:1])
     [segment] = files(tmp_path)
     lines = segment.read_bytes().splitlines(keepends=True)

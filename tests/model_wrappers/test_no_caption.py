@@ -1,4 +1,4 @@
-"""What stands for a caption that is not there."""
+"""Stand-ins for missing captions."""
 
 from __future__ import annotations
 

@@ -195,7 +195,6 @@ def test_an_empty_caption_lowers_the_score(
 def test_a_caption_that_is_not_there_is_unscored(
     case: Case, bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
 ) -> None:
-    """Its questions leave the denominator with the captioner's reason; it is no empty caption."""
     server = serve()
     server.reply = scripted_reply
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)

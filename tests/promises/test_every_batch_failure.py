@@ -64,7 +64,6 @@ REFUSALS: Final = {
     "refused": (400, "The prompt triggered our content filter"),
     "flagged": (403, "Your input was flagged for violence"),
 }
-"""What an endpoint has against one request: status and words."""
 REASONS: Final = {
     **{kind: re.escape(reason) for kind, reason in KEPT.items() if kind in ("empty", "unreadable")},
     **{kind: f"{ANSWERED}{status}: {words}" for kind, (status, words) in REFUSALS.items()},
@@ -75,7 +74,6 @@ REASONS: Final = {
     "batch cancelled": r"batch batch-\d+ was cancelled at the provider; .*",
     "batch refused": r"batch batch-\d+ was refused: invalid_request: told to refuse",
 }
-"""What loses verdicts, and the reason."""
 KINDS: Final = (*BAD_LINES, *REASONS, "missing once", "batch expired", "an odd state")
 STOPS: Final = ("batch cancelled", "batch refused")
 
@@ -135,7 +133,6 @@ class Provider(BatchServer):
         return "missing" if self.kind in lacks else None
 
     def _end_of(self, bodies: list[dict[str, Any]]) -> dict[str, Any]:
-        """What a batch ends with, beside its files."""
         keys = list(map(key_of, bodies))
         if self.target not in keys or self.sent[self.target]:
             return {}

@@ -84,7 +84,6 @@ def _tasks(built: Built) -> list[str]:
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_a_built_benchmark_is_scored_by_its_tasks(kind: str, build: Callable[..., Built]) -> None:
-    """Its tasks read its files, show its clips, and judge every question that was built."""
     built = build(kind)
     n_questions = 0
     for task in _tasks(built):
@@ -104,7 +103,6 @@ def test_a_built_benchmark_is_scored_by_its_tasks(kind: str, build: Callable[...
 def test_categories_of_ones_own_have_rows_of_their_own(
     kind: str, build: Callable[..., Built], tmp_path: Path
 ) -> None:
-    """What was asked for stands in the breakdown, with all questions of each category."""
     file = tmp_path / "own.yaml"
     file.write_text("".join(f"{name}: what it is about\n" for name in OWN[kind]))
     built = build(kind, categories=file)

@@ -68,7 +68,6 @@ class Unreadable:
         """All other requests that came."""
 
     def __call__(self, payload: dict[str, Any]) -> Say:
-        """What a request gets."""
         key, attempt = key_of(payload), attempt_of(payload)
         if key == self._target:
             self.attempts.append(attempt)

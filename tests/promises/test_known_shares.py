@@ -1,4 +1,4 @@
-"""What must end as nan is not paid for, and captions may be left out: of all five benchmarks."""
+"""Scores that must be nan are not paid for, and captions may be left out, in all benchmarks."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ class Instance:
 
 
 class LmmsEvalTask:
-    """As much of lmms-eval's task as the plug-in joins."""
-
     def __init__(self, task: Task, instances: Sequence[Instance]) -> None:
         self.config = SimpleNamespace(process_results=task.hooks.process_results)
         self.instances = instances
@@ -57,7 +55,6 @@ class LmmsEvalTask:
 
 
 def run(task: Task, captions: Sequence[str], *, at: Sequence[int] | None = None) -> Items:
-    """What lmms-eval does in one process: filter all answers, then hand them in one by one."""
     joined = type("Joined", (LmmsEvalTask,), {})
     tasks = ModuleType("tasks")
     vars(tasks)["ConfigurableTask"] = joined

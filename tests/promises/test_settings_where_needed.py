@@ -109,7 +109,6 @@ def test_the_offline_judge_needs_nothing(task: Task, data: Path, bench: pytest.M
 
 
 def test_replicas_caption_where_the_judge_is_asked_in_batches(bench: pytest.MonkeyPatch) -> None:
-    """That a batch is at one provider concerns the judge alone."""
     for name, value in BAD_JUDGES["replicas in batch mode"].items():
         bench.setenv(name, value)
     CaptionOpenai(model="seer", device="cpu").clean()

@@ -1,4 +1,4 @@
-"""What whole runs share."""
+"""Fixtures of complete runs."""
 
 from __future__ import annotations
 

@@ -38,19 +38,13 @@ NOTHING_LISTENS: Final = "http://127.0.0.1:9/v1"
 
 @dataclass(frozen=True)
 class Mistake:
-    """What a person did; ``{root}`` stands for a folder of their own, ``{url}`` for a server."""
-
     typed: tuple[str, ...]
     wrong: str
-    """What the line says that is wrong."""
     advice: str
-    """What it says to do."""
     exit_code: int = 2
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str | bytes] = field(default_factory=dict)
-    """Those in the person's folder; a name that ends in a slash is a folder."""
     server: Mapping[str, object] | None = None
-    """How the server at ``{url}`` behaves; without, there is none."""
 
 
 def _data(**variables: str) -> dict[str, str]:
@@ -266,7 +260,6 @@ OURS: Final = {
     ),
     "no-scores": Mistake(GVEVAL, "no metric is left to compare", "give --scores FILE"),
 }
-"""Of ``lmms-eval-captions``, before or without lmms-eval."""
 
 
 def _captions(

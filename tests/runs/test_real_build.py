@@ -112,7 +112,6 @@ def test_captions_are_scored_by_the_task(
 
 
 def test_a_context_that_is_too_short_is_told(server: VllmServer, folder: Path) -> None:
-    """What vLLM says of a reply that does not fit is understood, and what to do is said."""
     refused = _build(server, folder, "vdc", "--limit", "1", "-o", str(folder / "refused"))
     assert refused.returncode == 2
     assert f"{CONTEXT_TOKENS}" in refused.stderr

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.real
 
 WRONG_KEY: Final = "sk-wrong-7c1f0a"
 TASK: Final = "capquiz"
-"""Its replies are short, and each question is one request."""
 _MOST_S: Final = 900.0
 
 
@@ -77,7 +76,6 @@ def test_a_caption_beyond_the_context_costs_its_own_questions(
 def test_a_killed_server_ends_a_run_that_another_one_finishes(
     captions: Path, tmp_path: Path
 ) -> None:
-    """What it had answered is kept: with a new server the same command asks only for the rest."""
     with VllmServer(install(), tmp_path / "first.log") as server:
         killer = threading.Thread(target=_kill_after, args=(server, 10))
         killer.start()

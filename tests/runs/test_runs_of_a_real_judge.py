@@ -73,7 +73,6 @@ def test_a_small_model_is_read_or_unscored(first: StampedRun, folder: Path) -> N
 def test_structured_output_is_read_more_often(
     real_server: VllmServer, first: StampedRun, folder: Path
 ) -> None:
-    """Where a protocol's reply is an object, the server keeps a small model to its form."""
     tasks = ["vdc_camera", "vidcapbench_he"]
     run = _run(real_server, folder, "formed", tasks=tasks, LMMS_CAPTIONS_JUDGE_STRUCTURED="1").run
     for task in tasks:
@@ -145,7 +144,6 @@ def test_a_server_that_answers_as_another_model_is_not_believed(
 
 
 def test_a_judge_that_does_not_see_judges_texts(real_server: VllmServer, folder: Path) -> None:
-    """Its settings with pictures end at once and say why; questions about texts are asked."""
     run = _run(
         real_server,
         folder,

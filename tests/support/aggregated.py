@@ -1,4 +1,4 @@
-"""What a task's items say together."""
+"""Aggregation of a task's items."""
 
 from __future__ import annotations
 

@@ -98,7 +98,6 @@ class AnthropicServer:
 
 
 def _wrong(asked: Asked) -> str:
-    """What the API would not take, empty where it is as it should be."""
     payload = asked.payload
     if asked.headers.get("anthropic-version") != "2023-06-01":
         return "anthropic-version: header is required"

@@ -53,8 +53,6 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of one architecture: all captions of one prompt, then of the other."""
-
     name: str
     alone: list[Caption]
     """One at a time."""
@@ -63,11 +61,8 @@ class Trial:
     shared: list[Caption]
     """A clip's prompts at once, where the model can share what it makes of the clip."""
     is_shared: bool
-    """Whether it can, by its first prompts."""
     documented: list[str]
-    """Of the second prompt, as its documentation gives them."""
     picture: Caption
-    """Of a picture, and no video."""
     documented_picture: str
 
 

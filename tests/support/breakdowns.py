@@ -1,4 +1,4 @@
-"""What a task's breakdown file will hold, once its run ends."""
+"""Content of a task's breakdown file at the end of its run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Final
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 SURE: Final = ("_ci_low", "_ci_high", "_ci_note", "_judge_share")
-"""How the names of figures end that stand beside a metric and tell how sure it is."""
 
 
 def plain(figures: Mapping[str, Any]) -> dict[str, Any]:

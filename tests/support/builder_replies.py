@@ -1,4 +1,4 @@
-"""What a scripted writer, solver, viewer and judge reply to each request of ``build``.
+"""Replies of a scripted writer, solver, viewer and judge to each request of ``build``.
 
 A request is known by words of its prompt. Replies are a pure function of the request and of what is
 planted, see ``planted_questions.py``; every look and every trial slips by itself.
@@ -52,7 +52,6 @@ OTHER: Final = "another"
 """Step of a request that no build makes, such as that of a benchmark's judge."""
 UNKNOWN: Final = "Cannot be determined"
 _ATTEMPT: Final = 1_000_003
-"""What a seed is moved by where an unreadable reply is asked for afresh."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +72,20 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the scripted models are told to do."""
-
     shares: Shares = field(default_factory=Shares)
     seed: int = 0
     n_questions: int = 20
-    """That a reply of a writer holds."""
     writers: tuple[str, ...] = ("writer-a", "writer-b")
     """Models of whose questions a duplicate may be."""
 
     def planted(self, name: str) -> Planted:
-        """What is planted of an object."""
         return Planted(name, self.shares, self.seed)
 
     def slips(self, *about: object) -> bool:
-        """Whether a model that knows better errs this time."""
         return draw(self.seed, "slip", *about) < self.shares.slips
 
 
 def asked_of(payload: Mapping[str, Any]) -> Asked:
-    """What a request's payload asks."""
     parts = [part for message in payload["messages"] for part in _parts(message["content"])]
     text = "\n".join(part["text"] for part in parts if part["type"] == "text")
     pictures = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
@@ -267,7 +260,6 @@ def _open_pairs(asked: Asked, told: Told) -> str:
 
 
 def _agree(asked: Asked, told: Told) -> str:
-    """Whether a proposed answer is right, by the frames."""
     question, answer = asked.text.split("Question:")[-1].split("Proposed answer:")
     is_right = told.planted(names_in(question)[-1]).colour == colour_in(answer)
     return "Yes" if is_right != told.slips(asked.identity.hex()) else "No"

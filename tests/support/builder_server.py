@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 Form = Literal[
     "no JSON", "wrong keys", "six options", "2,000 questions", "loop", "empty", "400", "500", "hang"
 ]
-"""How a reply is spoilt."""
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 Spoil = Callable[[Asked, int], "Form | None"]
-"""How a request's reply is spoilt, from the request and the number of its kind: the first request
-of each step and model is 0, and one that is asked again keeps its number."""
 
 
 def spoil_nothing(_asked: Asked, _number: int) -> Form | None:

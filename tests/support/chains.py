@@ -13,7 +13,6 @@ PARAMS: Final[Mapping[str, object]] = MappingProxyType({"temperature": 0.0, "max
 
 
 def text_of(reply: Reply) -> str | None:
-    """What a reply says; nothing is unreadable."""
     return reply.text or None
 
 

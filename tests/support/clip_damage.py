@@ -1,4 +1,4 @@
-"""What can happen to a clip's bytes."""
+"""Damage to a clip's bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ffmpeg shows of a clip: every frame, in its order, and when."""
+"""Frames of a clip by ffmpeg, in order and with their times."""
 
 from __future__ import annotations
 

@@ -38,7 +38,6 @@ _VALUES: Final[dict[tuple[str, str], Sequence[Any]]] = {
         for metric in metrics
     },
 }
-"""What a verdict of a metric may be."""
 
 
 def _bleu_row(rng: np.random.Generator) -> tuple[float, ...]:

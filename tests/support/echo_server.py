@@ -19,7 +19,6 @@ CODES: Final[dict[str, Callable[[str], str]]] = {
     "plain": lambda key: key,
     "within more": lambda key: f"Bearer {key};",
 }
-"""How a key is spelt within a string of JSON."""
 
 
 def traces(raw: bytes) -> list[str]:
@@ -100,7 +99,6 @@ PLACES: Final = (
     *LINES,
     *(f"{status} {name}" for status in PASSES for name in ERRORS),
 )
-"""Where the key may stand in an answer that leaves judging going."""
 
 
 def body_of(place: str, code: str) -> bytes:

@@ -19,7 +19,6 @@ from lmms_eval_captions.construction.media import Frames, Shown, Video
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 
 WAITS = {"backoff_s": 0.01, "max_backoff_s": 0.02, "n_attempts": 2, "outage_patience_s": 0.2}
-"""Of an engine whose endpoint fails on purpose."""
 
 
 def name_clips(folder: Path, n: int) -> Path:

@@ -23,7 +23,6 @@ Results = dict[str, Any]
 
 
 def judge(task: str, captions: Sequence[str], docs: Sequence[Mapping[str, Any]]) -> Results:
-    """What lmms-eval has of a task once its metrics are aggregated."""
     hooks = hooks_of(benchmark_of_task(task))
     items = [
         hooks.process_results(doc, [caption]) for doc, caption in zip(docs, captions, strict=False)

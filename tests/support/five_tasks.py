@@ -21,8 +21,6 @@ Sample = dict[str, Any]
 
 @dataclass(frozen=True)
 class Texts:
-    """What stands in the files of a benchmark, about one video."""
-
     video_id: str = "clip"
     question: str = "What is there?"
     gold: str = "A dog."
@@ -41,7 +39,6 @@ class Task:
         return list(self.hooks.process_docs([self.hooks.benchmark.tasks[self.name].fields]))
 
     def samples(self, captions: Sequence[str], output: Path) -> list[Sample]:
-        """What lmms-eval logs of a run over the documents, one caption each."""
         documents = self.documents()
         metrics = [
             self.hooks.process_results(document, [caption])

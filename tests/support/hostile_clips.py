@@ -120,7 +120,6 @@ def damage(path: Path, share: float = 0.3) -> Path:
 
 
 def packets(path: Path) -> list[tuple[int, int]]:
-    """Where in a file each packet of its pictures begins, and its length, in bytes."""
     with av.open(str(path)) as container:
         return [(packet.pos, packet.size) for packet in container.demux(video=0) if packet.size]
 

@@ -32,8 +32,6 @@ FAULTS = (
 
 @dataclass(slots=True)
 class Behaviour:
-    """How the server treats requests; may be changed while it runs."""
-
     latency_s: float = 0.0
     """Seconds until a reply."""
     tail: float = 0.0
@@ -61,22 +59,16 @@ class Behaviour:
     message: str = "told to answer"
     """Words of that answer, before the status."""
     refuses_parameters: bool = False
-    """Whether ``max_tokens`` and ``temperature`` are refused, as reasoning models do."""
     refuses_seed: bool = False
-    """Whether ``seed`` is refused, as Gemini's OpenAI-compatible endpoint does."""
     connect_status: int = 404
     """Status for those who take the server for a proxy and want a tunnel."""
     key: str | None = None
     """Bearer token that is asked for, or ``None``."""
     logprobs: str = "none"
-    """What a request for log-probabilities gets: ``none``, ``refuse`` (400), or those of tokens
-    that hold a whole number (``whole``) or one digit (``digits``)."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What was asked so far."""
-
     n_requests: int = 0
     n_answered: int = 0
     n_rate_limited: int = 0
@@ -114,14 +106,12 @@ class Say:
     text: str
     finish_reason: str = "stop"
     model: object = AS_ASKED
-    """What stands as its ``model``."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of the completion, such as ``id``, or others in the place of its own."""
     of_choice: Mapping[str, Any] = field(default_factory=dict)
     """The same of its choice, such as ``logprobs``."""
 
     def model_fields(self, payload: Mapping[str, Any]) -> dict[str, object]:
-        """What a completion says of its model."""
         if self.model is NO_MODEL:
             return {}
         return {"model": payload["model"] if self.model is AS_ASKED else self.model}
@@ -136,12 +126,9 @@ class Refuse:
 
 
 Script = Callable[[dict[str, Any]], "Say | Refuse | str | None"]
-"""What a request gets, from its payload: an answer, an error, the name of a fault, or a status;
-``None`` for what ``reply`` says."""
 
 
 def scripted_reply(prompt: str) -> str:
-    """What the judge says to a prompt of any benchmark, from the prompt's own digest."""
     for mark, reply in _REPLIES.items():
         if mark in prompt:
             return reply(prompt)
@@ -149,7 +136,6 @@ def scripted_reply(prompt: str) -> str:
 
 
 def vdc_reply(prompt: str) -> str:
-    """What the judge says to a prompt of VDC, from the prompt's own digest."""
     digest = hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=4).digest()
     if "\n\nPredicted Answer: " in prompt or "\n\nCandidate caption: " in prompt:
         score = digest[0] % 6
@@ -347,7 +333,6 @@ class JudgeServer:
             self._later(connection, lambda: self._answer(connection, body, digest, say))
 
     def _refusal(self, body: bytes) -> str | None:
-        """What is said of a parameter that is not taken, if there is one."""
         behaviour = self.behaviour
         if behaviour.logprobs == "refuse" and b'"logprobs":true' in body:
             return "logprobs are not supported with this model"
@@ -415,7 +400,6 @@ class JudgeServer:
             self._n_working += self._queue.popleft()()
 
     def _has_token(self, now_s: float) -> bool:
-        """Whether the rate allows a request: a bucket that holds some seconds' worth."""
         rate = self.behaviour.rate
         if not rate:
             return True
@@ -428,7 +412,6 @@ class JudgeServer:
         return True
 
     def limit_headers(self) -> str:
-        """What is told of the limit, each header with its line's end."""
         behaviour = self.behaviour
         if behaviour.limit_headers == "none" or not behaviour.rate:
             return ""
@@ -586,7 +569,6 @@ def _token(text: str, logprob: float) -> dict[str, Any]:
 
 
 def identity_of(body: bytes) -> bytes:
-    """What tells a request from others, whichever parameters it was sent without."""
     payload = json.loads(body)
     asked = json.dumps([payload["messages"], payload.get("seed")])
     return hashlib.blake2b(asked.encode(), digest_size=16).digest()
@@ -595,13 +577,6 @@ def identity_of(body: bytes) -> bytes:
 def headers_of(
     kind: str, counts: Mapping[str, tuple[float, float, float]], now: datetime
 ) -> dict[str, str]:
-    """What a provider's headers say of its limits.
-
-    Args:
-        kind: Whose: ``openai``, ``anthropic``, or ``seconds`` for those of the IETF's draft.
-        counts: What is counted to as much as there can be, what is left, seconds until the reset.
-        now: When they are sent.
-    """
     headers: dict[str, str] = {}
     for name, (most, left, reset_s) in counts.items():
         said = {"limit": f"{int(most)}", "remaining": f"{int(left)}"}

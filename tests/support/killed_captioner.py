@@ -95,7 +95,6 @@ MAKERS: dict[str, Callable[[Mapping[str, Path]], Captioner]] = {
 
 
 def checkpoints_of(folder: Path) -> Mapping[str, Path]:
-    """Where the checkpoints of ``MAKERS`` are."""
     return {name: folder / name for name in ("hf", "auroracap", "mine.py")}
 
 
@@ -144,16 +143,6 @@ def caption_and_die(
     folder: Path,
     clips: Sequence[Path],
 ) -> None:
-    """What a process does: caption, and send itself a signal.
-
-    Args:
-        environment: Variables to set.
-        name: Of ``MAKERS``.
-        number: The signal.
-        share: Rank, number of processes, and captions after which the signal comes.
-        folder: Where the checkpoints are.
-        clips: What is captioned.
-    """
     os.environ.update(environment)
     torch.set_num_threads(1)
     sys.modules.update(vllm_stand_in.modules())

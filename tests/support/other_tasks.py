@@ -110,7 +110,6 @@ def write_tasks(folder: Path, clips: list[Path]) -> Path:
 
 
 def hf_home(folder: Path) -> Path:
-    """What ``HF_HOME`` must be."""
     return folder / "home"
 
 

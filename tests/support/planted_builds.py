@@ -1,4 +1,4 @@
-"""How much of what was planted a build's filters found, told from the files of its stages."""
+"""Precision and recall of a build's filters on planted faults, from the files of its stages."""
 
 from __future__ import annotations
 
@@ -20,28 +20,22 @@ GOAL: Final = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What a filter did of what was planted."""
-
     fault: str
     n_planted: int
     """Questions with the fault, of those that came to the filter."""
     n_dropped: int
     """Questions that the filter took for such."""
     n_right: int
-    """Of these, how many are."""
 
     @property
     def precision(self) -> float:
-        """Of what was dropped, the share that was planted; ``nan`` where nothing was."""
         return self.n_right / self.n_dropped if self.n_dropped else float("nan")
 
     @property
     def recall(self) -> float:
-        """Of what was planted, the share that was dropped; ``nan`` where nothing was."""
         return self.n_right / self.n_planted if self.n_planted else float("nan")
 
     def reaches(self, goal: float = GOAL) -> bool:
-        """Whether both reach a goal."""
         return self.precision >= goal and self.recall >= goal
 
     def text(self) -> str:
@@ -53,13 +47,6 @@ class Recovered:
 
 
 def recovered(kind: str, folder: Path, told: Told) -> list[Recovered]:
-    """What each filter of a build found.
-
-    Args:
-        kind: The benchmark.
-        folder: That of the benchmark, in which its stages' files are.
-        told: What was planted.
-    """
     stages = {path.stem[3:]: read_stage(path)[1] for path in stage_files(folder)}
     return list(_OF_KIND[kind](stages, told))
 
@@ -79,7 +66,6 @@ def _by_row(
 
 
 def _has(fate: Fate, kind: str, told: Told) -> Callable[[Row], bool]:
-    """Whether a question is about an object of a fate."""
     return lambda row: told.planted(_object(row)).fate(kind) == fate
 
 
@@ -110,14 +96,12 @@ def _is_malformed(row: Row, malformation: Malformation, told: Told) -> bool:
 
 
 def _place(row: Row, told: Told) -> Place:
-    """Where a question was written: its object is of the clip, its row's name has the rest."""
     number = int(row["id"].rsplit("/", 1)[-1])
     clip = _object(row).split("-")[0]
     return Place(clip, row["writer"], number, told.shares, told.seed, told.writers)
 
 
 def _duplicates(rows: Sequence[Row]) -> Recovered:
-    """Of each group of questions that ask and answer the same, all but one are planted."""
     groups: defaultdict[tuple[str, str, str], Counter[bool]] = defaultdict(Counter)
     for row in rows:
         groups[row["video"], _object(row), row["answer"]]["dropped" in row] += 1

@@ -1,4 +1,4 @@
-"""What a scripted model knows of clips: objects, their colours, and faults that a draw plants.
+"""Knowledge of a scripted model about clips: objects, their colours, and planted faults.
 
 Everything follows from an object's name and the seed, so that a server that is started again says
 the same. An object is named in every question about it: "object 3fa2b1-7c-017" is the 17th that the
@@ -16,7 +16,6 @@ from typing import Final, Literal, TypeVar
 T = TypeVar("T")
 
 Fate = Literal["wrong", "unstable", "contradicted", "one road", "sound"]
-"""What is planted of an object's answer; one of them at most."""
 Road = Literal["frames", "caption"]
 Malformation = Literal[
     "six options", "no answer", "two the same", "needs options", "counterfactual"
@@ -35,7 +34,6 @@ MALFORMATIONS: Final[dict[Malformation, str]] = {
     "needs options": "form: the question needs its options",
     "counterfactual": "form: about what did not happen",
 }
-"""What is wrong with a malformed question, and the reason that it must be dropped for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +54,6 @@ class Shares:
     """Asks in other words what another question of the clip asks."""
     malformed: float = 0.05
     slips: float = 0.03
-    """Of looks and of trials that the model knows the answer to, but gives another one."""
 
 
 SOUND: Final = (
@@ -113,19 +110,15 @@ def colour_in(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What is planted of one object."""
-
     name: str
     shares: Shares
     seed: int
 
     @property
     def is_blind(self) -> bool:
-        """Whether solvers know the writer's answer without the clip."""
         return self._draw("blind") < self.shares.blind
 
     def fate(self, kind: str) -> Fate:
-        """What is planted of its answer, in a benchmark of this kind."""
         shares = self.shares
         fates: dict[Fate, float] = {"wrong": shares.wrong}
         if kind == "vidcapbench":
@@ -141,7 +134,6 @@ class Planted:
 
     @property
     def colour(self) -> str:
-        """What everyone who looks sees."""
         return chosen(COLOURS, self.seed, "colour", self.name)
 
     @property
@@ -192,14 +184,12 @@ class Place:
 
     @property
     def malformation(self) -> Malformation | None:
-        """What is wrong with its form."""
         if self._draw("malformed") >= self.shares.malformed:
             return None
         return chosen(tuple(MALFORMATIONS), self.seed, "malformation", self.own)
 
     @property
     def is_duplicate(self) -> bool:
-        """Whether it asks about an object that another place asks about."""
         return self.malformation is None and self._draw("duplicate") < self.shares.duplicate
 
     def asked(self, n: int) -> str:

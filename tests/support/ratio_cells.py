@@ -1,4 +1,4 @@
-"""What videos add to a percentage, made of counts, and its interval."""
+"""Contributions of videos to a percentage, made of counts, and its interval."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def of(parts: Floats) -> Interval:
 
 
 def ends(found: Interval) -> tuple[float, float]:
-    """Those of an interval that has them."""
     assert found.low is not None
     assert found.high is not None
     return found.low, found.high

@@ -44,7 +44,6 @@ class Page:
     """A page that was parsed."""
 
     scripts: dict[str, str]
-    """Of elements with an id."""
 
     @property
     def core(self) -> dict[str, Any]:
@@ -52,12 +51,10 @@ class Page:
         return json.loads(self.unpacked("core"))  # type: ignore[no-any-return] # an object
 
     def view(self, name: str) -> dict[str, Any]:
-        """What is shown of a task or group."""
         (found,) = [view for view in self.core["views"] if view["name"] == name]
         return found  # type: ignore[no-any-return] # an object
 
     def questions(self) -> Iterator[tuple[str, str, list[str | None], list[ShownQuestion]]]:
-        """Of each row: task, video, each captioner's caption, questions."""
         core, data, at = self.core, self.unpacked("questions"), 0
         of_tasks = []
         for task in core["tasks"]:

@@ -16,7 +16,6 @@ _SIDE: Final = 28
 """Width and height of what it sees, in pixels: four tokens a picture."""
 _PATCH: Final = 14
 _SEEN: Final = 1e-3
-"""How much of a picture is in its tokens; embeddings of words are 0.1 in each of their places."""
 _TEMPLATE: Final = (
     "{% if messages[0]['role'] != 'system' %}<|im_start|>system\n"
     "You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n{% endif %}"

@@ -28,22 +28,17 @@ class Limit:
     """A limit as a provider has it: a bucket that fills, or a window that begins anew."""
 
     rate: float
-    """What may be used a second, on average."""
     most: float = 1.0
-    """What the bucket holds; of a window ``rate * window_s`` counts."""
     window_s: float = 0.0
     """Length of the window; 0 for a bucket."""
 
     @property
     def capacity(self) -> float:
-        """As much as there can be at once."""
         return self.rate * self.window_s if self.window_s else self.most
 
 
 @dataclass
 class _Count:
-    """What is left of a limit."""
-
     limit: Limit
     left: float
     filled_s: float = 0.0
@@ -68,15 +63,12 @@ class _Count:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What an endpoint takes, and how it refuses."""
-
     requests: Limit | None = None
     tokens: Limit | None = None
     noise: Callable[[float], float] = lambda _: 0.0
     """Share of requests that are refused whatever their rate, by seconds since the start."""
     headers: Headers = "none"
     retry_after_s: float | None = None
-    """What every refusal asks to wait."""
     latency_s: float = 0.2
     spread: float = 0.3
     """Latency is up to such a share more, or less."""
@@ -96,7 +88,6 @@ class Server:
         self.counts = {n: _Count(limit, limit.capacity) for n, limit in limits.items() if limit}
 
     def admit(self, now_s: float, n_tokens: float) -> tuple[bool, dict[str, str]]:
-        """Whether a request is taken, and the headers of its answer."""
         needed = {"requests": 1.0, "tokens": n_tokens}
         for count in self.counts.values():
             count.fill(now_s)
@@ -118,14 +109,11 @@ class Server:
 
 @dataclass(frozen=True)
 class Span:
-    """What was counted within a time."""
-
     seconds: float
     n_answered: int
     n_sent: int
     n_refused: int
     n_tokens: float = 0.0
-    """Of what was answered."""
 
     @property
     def rate(self) -> float:
@@ -265,7 +253,6 @@ class Simulation:
             self._push(sent_s + endpoint.refusal_s * spread, asker, refused)
 
     def _back_off_s(self, asker: Asker, n_refusals: int) -> float:
-        """As :class:`.patience.Patience` has it where others are answered."""
         doublings = -2 if asker.pace.is_noise else min(2, n_refusals)
         return asker.backoff_s * 2.0**doublings * self.rng.uniform(0.5, 1.0)
 

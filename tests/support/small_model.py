@@ -65,8 +65,6 @@ AutoTokenizer.from_pretrained(folder, gguf_file=file).save_pretrained(sys.argv[1
 
 @dataclass(frozen=True)
 class Installed:
-    """What a server is started from."""
-
     binaries: Path
     """The ``bin`` folder of the server's environment."""
     model: Path

@@ -17,7 +17,6 @@ from typing import BinaryIO, Final
 from runs import Run, command
 
 _SHOWN_EVERY_S: Final = 10.0
-"""How often a bar that is redrawn is shown."""
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,10 @@ class TextTerminal(io.StringIO):
     """A text that says that it is a terminal; its width is not known."""
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
         return True
 
 
 class Screen:
-    """What stands on a terminal: rows of a given width, the last ones of all that was written."""
-
     def __init__(self) -> None:
         self.rows = [""]
         self._column = 0
@@ -72,7 +69,6 @@ class PseudoTerminal:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, size)
 
     def take_in(self) -> Screen:
-        """What stands on it now."""
         self.stream.flush()
         os.set_blocking(self._master, False)
         try:

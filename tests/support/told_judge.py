@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 from judge_server import last_text
 
 N_ASKS: Final = 3
-"""How often VCapsBench asks each question."""
 LABELS: Final = ("yes", "no", "unanswerable")
 GRADES: Final = {"correct": 2, "partial": 1, "neutral": 0, "wrong": -1}
 OPTIONS: Final = ("red", "green", "blue", "white", "black")
@@ -61,7 +60,6 @@ class Key(NamedTuple):
 
 
 def key_of(payload: dict[str, Any]) -> Key:
-    """What a request asks for."""
     prompt = last_text(payload)
     step = next(step for step, words in _STEPS.items() if words in prompt)
     video, question = _MARK.findall(prompt)[-1]
@@ -99,8 +97,6 @@ def cut_reply(step: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the judge is told to say, a pure function of the salt and of what is asked."""
-
     salt: int = 0
 
     def answer(self, video: int, question: int, seed: int) -> str:
@@ -148,7 +144,6 @@ class Told:
         return f"<think>2 or 5? yes, no, (A)</think>\n{words}" if number % 5 == 0 else words
 
     def is_consistent(self, key: Key, prompt: str) -> bool:
-        """Whether a second step was shown what the first one said."""
         if key.step not in ("vdc_match", "vidcapbench_judge"):
             return True
         return f"Predicted Answer: {self.answer(*key[:3])}\n" in prompt

@@ -26,7 +26,6 @@ N_CALLS: Final = {"vdc": 2, "vidcapbench": 2, "vcapsbench": N_ASKS, "capquiz": 1
 
 
 def script(told: Told) -> Script:
-    """What a judge server replies that does as it is told, and nothing else."""
     return lambda payload: Say(told.text(key_of(payload)))
 
 

@@ -33,8 +33,6 @@ _ILLEGIBLE: Final = " ".join("-" * len(MODELS))
 
 
 class Rates(NamedTuple):
-    """What a table prints for a model and a column; ``None`` is illegible."""
-
     ar: float | None
     ir: float | None
     cr: float | None

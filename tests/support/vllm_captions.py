@@ -122,7 +122,6 @@ def _count_requests(captioner: Any) -> list[object]:
 
 
 def _counters() -> dict[str, float]:
-    """What vLLM itself has counted since its engine was made."""
     reader = importlib.import_module("vllm.v1.metrics.reader")
     names = {
         "vllm:prefix_cache_queries": "tokens",

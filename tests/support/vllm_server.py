@@ -27,7 +27,6 @@ CONTEXT_TOKENS: Final = 8192
 """Longest prompt and reply together: all that the model knows."""
 _HOST: Final = "127.0.0.1"
 _START_S: Final = 600.0
-"""How long a server may take to start: 45 s on two idle cores, minutes on busy ones."""
 _END_S: Final = 30.0
 _REQUESTS: Final = re.compile(
     r'^http_requests_total\{[^}]*handler="/v1/chat/completions"[^}]*\} (\S+)$', re.MULTILINE
@@ -72,7 +71,6 @@ class VllmServer:
         return int(sum(map(float, counted)))
 
     def metrics(self) -> str:
-        """Its counters, in Prometheus's text form."""
         return self._get("/metrics")
 
     def kill(self) -> None:

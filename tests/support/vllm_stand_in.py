@@ -1,4 +1,4 @@
-"""What ``caption_vllm`` uses of vLLM, played by transformers: CI does not install vLLM itself."""
+"""Stand-in by transformers for what ``caption_vllm`` uses of vLLM: CI does not install vLLM."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ import transformers
 
 
 class RequestOutputKind(enum.Enum):
-    """As vLLM's."""
-
     FINAL_ONLY = 2
 
 
 @dataclass
 class AsyncEngineArgs:
-    """As vLLM's, those that the tests give."""
-
     model: str
     revision: str
     trust_remote_code: bool
@@ -36,8 +32,6 @@ class AsyncEngineArgs:
 
 @dataclass
 class SamplingParams:
-    """As vLLM's, those that are used."""
-
     max_tokens: int
     temperature: float
     repetition_penalty: float
@@ -60,7 +54,6 @@ class Engine:
 
     @classmethod
     def from_engine_args(cls, arguments: AsyncEngineArgs) -> Engine:
-        """As vLLM's."""
         engine = cls(arguments)
         auto: Any = transformers
         engine.processor = auto.AutoProcessor.from_pretrained(arguments.model)  # type: ignore[attr-defined] # of the stand-in
@@ -76,7 +69,6 @@ class Engine:
     async def generate(
         self, prompt: Mapping[str, Any], sampling: SamplingParams, _name: str
     ) -> AsyncIterator[object]:
-        """As vLLM's: one final output."""
         self.prompts.append(prompt)
         self.sampling.append(sampling)
         shown, arguments = prompt["multi_modal_data"], prompt["mm_processor_kwargs"]
@@ -106,7 +98,6 @@ class Engine:
         )
 
     def shutdown(self) -> None:
-        """As vLLM's."""
         self.is_shut_down = True
 
 
@@ -115,7 +106,6 @@ ENGINES: list[Engine] = []
 
 
 def modules() -> dict[str, ModuleType]:
-    """What ``sys.modules`` is to hold."""
     vllm, sampling = ModuleType("vllm"), ModuleType("vllm.sampling_params")
     own: Any = vllm
     own.AsyncLLMEngine, own.AsyncEngineArgs, own.SamplingParams = (

@@ -36,8 +36,6 @@ Program = str
 
 @dataclass(frozen=True)
 class Warm:
-    """What came of a command line."""
-
     log: str
     """Standard output and error, as they came."""
     returncode: int
@@ -133,7 +131,6 @@ class WarmProcess:
         return Warm(log, returncode)
 
     def log(self) -> str:
-        """What it has printed so far."""
         size = os.fstat(self._output.fileno()).st_size
         return os.pread(self._output.fileno(), size, 0).decode("utf-8", "replace")
 
@@ -229,7 +226,6 @@ def _become(wish: Mapping[str, Any], output: int) -> None:
 
 
 def _as_imported_now() -> None:
-    """What libraries read of the environment and of their process when imported, read again."""
     import datasets.config
 
     from lmms_eval_captions.lmms_eval_tasks.screen import print_at_exit

@@ -26,7 +26,6 @@ from lmms_eval_captions.judges.errors import JudgeStoppedError
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 
 OPENAI = {"model", "messages", "temperature", "max_tokens", "seed", "logprobs", "top_logprobs"}
-"""What a request may hold beside the sampling parameters."""
 
 
 def _asks(text: str, *, model: str = "judge", **params: object) -> Chain[Asked[str]]:
@@ -128,7 +127,6 @@ def test_a_server_that_refuses_them_is_asked_without(
 def test_a_server_that_ends_the_connection_is_asked_without(
     serve: ServerFactory, make_engine: EngineFactory, logged: list[str]
 ) -> None:
-    """As mlx_lm.server does where ``top_k`` is negative: all is answered, and it is no outage."""
     server = serve()
     server.script = lambda p: "drop" if p.get("top_k", 0) < 0 else None
     engine = make_engine(server.url, added_params=NEUTRAL, concurrency=4)
@@ -142,7 +140,6 @@ def test_a_server_that_ends_the_connection_is_asked_without(
 def test_replies_are_stored_under_what_was_asked(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """What was stored before they were sent serves later runs, and the other way round."""
     server = serve()
     chains = [_asks(f"prompt {i}") for i in range(10)]
     make_engine(server.url).submit(chains[:5]).result(timeout=30)
@@ -154,7 +151,6 @@ def test_replies_are_stored_under_what_was_asked(
 
 
 def test_a_protocols_own_value_wins(serve: ServerFactory, make_engine: EngineFactory) -> None:
-    """What a request sets itself is sent as it is, once."""
     server = serve()
     server.keep_bodies = True
     engine = make_engine(server.url, added_params=NEUTRAL)
@@ -202,7 +198,6 @@ def test_a_seed_that_is_refused_leaves_them_in(
     ],
 )
 def test_a_server_of_ones_own_is_known_by_its_address(url: str, is_own: bool) -> None:
-    """What the internet does not route, and bare names; several are where all of them are."""
     assert is_self_hosted(url) is is_own
     assert bool(added_params([url])) is is_own
     assert bool(added_params([url, "http://127.0.0.1/v1"])) is is_own
@@ -257,7 +252,6 @@ BLIND = (
     # SGLang, a text model
     (500, "'NoneType' object has no attribute 'process_mm_data_async'"),
 )
-"""What servers answer whose model takes no pictures, or no videos."""
 ABOUT_ONE_PICTURE = (
     (400, "You uploaded an unsupported image. Please make sure your image has of one the following "
      "formats: ['png', 'jpeg', 'gif', 'webp']."),
@@ -286,7 +280,6 @@ ABOUT_ONE_PICTURE = (
     (400, "The request does not have images"),
     (400, "not supported: 4000 tokens are too many for text-only models"),
 )  # fmt: skip
-"""What servers answer whose model sees, of a picture that it cannot use."""
 
 PICTURE = Picture(b"abc", "image/png")
 

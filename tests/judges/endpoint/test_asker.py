@@ -1,4 +1,4 @@
-"""What the store holds unreadable replies to alone is asked anew where that is set, and counted."""
+"""Requests whose stored replies are unreadable: asked again if that is set, and counted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def _ask(engine: Engine, n: int = 1) -> list[Asked[str]]:
 def test_a_question_of_this_run_is_asked_as_often_as_ever(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """What was asked just now is not asked anew: that is for the next run."""
     script = _Script(server := serve())
     [one] = _ask(make_engine(server.url, ask_again=True))
     assert script.attempts == [0, 1, 2, 3]
@@ -69,7 +68,6 @@ def test_those_who_ask_the_same_share_what_is_asked_anew(
 def test_a_run_that_was_ended_in_between_goes_on_from_there(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """What was asked before the end is not asked twice, with the variable or without."""
     script = _Script(server := serve())
     script.fault = {2: "filter"}
     [one] = _ask(make_engine(server.url))

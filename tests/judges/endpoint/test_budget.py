@@ -43,7 +43,6 @@ def _ask_all(engine: Engine, n: int) -> list[Asked[str]]:
 
 
 def _billed_usd(server: JudgeServer) -> float:
-    """What the server has answered, by its own token rule."""
     total = 0.0
     for body in server.bodies:
         raw = json.dumps(body, separators=(",", ":"))
@@ -76,7 +75,6 @@ def test_the_limit_is_neared_and_never_passed(
 def test_a_rerun_with_a_higher_limit_goes_on(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """What was answered is kept, what was cut off is asked, nothing is asked twice."""
     server = serve()
     n_first = sum(
         one.value is not None for one in _ask_all(make_engine(server.url, max_cost_usd=0.02), 200)
@@ -250,7 +248,6 @@ def test_prices_of_the_user_are_laid_over_ours(tmp_path: Path) -> None:
 
 
 def test_cached_input_is_priced_where_the_provider_discounts_it() -> None:
-    """Of gpt-4o half, of gpt-4.1 a quarter, of Gemini a tenth; none in batches."""
     prices = load_prices()
 
     def usd(model: str, mode: JudgeMode = "now") -> float | None:
@@ -288,7 +285,6 @@ def test_odd_limits_of_a_reply_count_as_the_most_that_it_may_cost(
 
 
 def test_a_model_that_counts_more_than_the_worst_case_raises_the_next_ones() -> None:
-    """How a model counts pictures may not be known: its first reply tells, and the limit holds."""
 
     class Seer:
         n_sent = 0

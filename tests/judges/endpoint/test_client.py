@@ -120,7 +120,6 @@ def test_a_proxy_that_cannot_be_used_is_named_without_its_password(
 
 
 def test_a_proxy_without_a_scheme_is_an_http_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As curl and requests take it."""
     monkeypatch.setenv("https_proxy", "proxy.example.org:3128")
     assert proxy_of("https://api.example.org/v1") == "http://proxy.example.org:3128"
 

@@ -76,7 +76,6 @@ def _only_right_answers(asked: list[Asked[str]], server: JudgeServer) -> None:
 def test_the_endpoint_is_kept_at_its_limit(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """As many requests as allowed are in flight, and never more."""
     server = serve(latency_s=0.02)
     _only_right_answers(_ask_all(make_engine(server.url, concurrency=10), 100), server)
     assert server.counts.most_in_flight == 10
@@ -312,7 +311,6 @@ def test_an_outage_that_passes_is_waited_for(
 def test_a_stop_also_stops_those_that_wait_for_their_turn(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """What the rate held back is not sent once the endpoint has said that the key is wrong."""
     server = serve(rate=20.0)
     engine = make_engine(server.url, concurrency=64)
     asked = engine.submit([_chain(f"prompt {i}") for i in range(200)])
@@ -351,7 +349,6 @@ def test_random_trouble_costs_what_it_repeats(
 def test_failures_that_hit_one_and_all_do_not_lose_a_request(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """Where every other request fails, seven failures in a row say nothing of the request."""
     server = serve(faults=("500",), fault_rate=0.5, max_faults=10**9)
     engine = make_engine(server.url, concurrency=64, n_attempts=7)
     _only_right_answers(_ask_all(engine, 1500), server)

@@ -1,4 +1,4 @@
-"""What comes over the wire is bounded, in step and from the judge's own address, whatever it is."""
+"""Hostile answers over HTTP are bounded, in step and from the judge's own address."""
 
 from __future__ import annotations
 
@@ -124,7 +124,6 @@ def test_an_answer_is_read_to_16_mb_and_no_further(answer: Answer) -> None:
     [(401, JudgeStoppedError), (400, JudgeRequestError), (500, JudgeUnavailableError)],
 )
 def test_an_endless_error_is_what_its_status_says(status: int, kind: type[JudgeError]) -> None:
-    """Its first 64 KB are looked at; what comes after is neither kept nor waited for."""
     start = http(b"no, because ", status, n_bytes=10**12)
     with RawServer(_for_ever(start, lambda _: b"of this " * 8192)) as server, _at_most(16 * MB):
         error = _refused(server.url)
@@ -188,10 +187,6 @@ def test_nonsense_on_the_wire_can_pass_and_hangs_nothing(answer: Answer) -> None
 
 
 async def _refused_in_time(url: str) -> BaseException | None:
-    """How a request ends that has its time-out, and 200 turns of its loop to notice.
-
-    Turns, and the time that its thread works, are what a busy machine gives later, not less of.
-    """
 
     async def ask() -> None:
         client = ChatClient((url,), None)

@@ -1,4 +1,4 @@
-"""How many requests are in flight and how fast: by what the server takes, and by what it says."""
+"""Requests in flight and per second, by what the server takes and says."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def _noise(share: float) -> Callable[[float], float]:
 
 
 def _at_limit(rate: float, share: float = 0.0, *, seed: int = 0) -> Span:
-    """What is answered after the first minute at a limit with refusals by chance."""
     simulation = Simulation(
         Endpoint(Limit(rate, max(1.0, rate / 10)), noise=_noise(share)), seed=seed
     )
@@ -248,7 +247,6 @@ def _headers(form: str, **values: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_provider_says_what_is_left_and_until_when(form: str) -> None:
-    """As much as there can be, what remains, and the seconds until the reset, whoever says it."""
     headers = CIMultiDict(_headers(form, limit="500", remaining="499", reset="12"))
     assert quotas_in(headers) == (Quota(FORMS[form][0], 500.0, 499.0, 12.0),)
 
@@ -315,7 +313,6 @@ def test_a_number_of_seconds_since_1970_is_a_moment() -> None:
 
 @pytest.mark.parametrize("odd", ODD)
 def test_an_odd_count_is_as_if_it_were_not_there(odd: str) -> None:
-    """What remains is needed; the limit and the reset are not."""
     assert quotas_in(_headers("draft", limit="9", remaining=odd, reset="1")) == ()
     [quota] = quotas_in(_headers("draft", limit=odd, remaining="3", reset="1"))
     assert quota == Quota("requests", None, 3.0, 1.0)

@@ -37,7 +37,6 @@ def _answer(text: str, reason: str = "stop") -> bytes:
 
 @pytest.mark.parametrize("key", PLACEHOLDERS)
 def test_a_placeholder_for_a_key_changes_no_reply(key: str) -> None:
-    """What servers without keys are given occurs in ordinary replies, which stay as they are."""
     text = f"The {key} shows {key.upper()} and {base64.b64encode(key.encode()).decode()}."
     assert OPENAI.read_reply(_answer(text, key), Source(URL, key)).text == text
     assert OPENAI.read_reply(_answer(text, key), Source(URL, key)).finish_reason == key

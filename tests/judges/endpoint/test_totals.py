@@ -78,7 +78,6 @@ def _chain(text: str, n_times: int = 1) -> Chain[Asked[str]]:
 
 
 def test_every_reply_is_counted_once(serve: ServerFactory, make_engine: EngineFactory) -> None:
-    """As a call, as one from the store, or as one that identical requests share."""
     server = serve(latency_s=0.05)
     engine = make_engine(server.url)
     engine.submit([_chain("same")] * 20).result()

@@ -84,7 +84,6 @@ def test_accr_replies(text: str) -> None:
     ],
 )
 def test_accr_replies_that_cannot_be_read(text: str) -> None:
-    """Where one of the four cannot be read, the reply is not read at all."""
     assert _accr(text) is None
 
 

@@ -245,7 +245,6 @@ def test_tokens_are_found_in_the_text(tokenizer: str, raw: bool) -> None:
 def test_scores_from_the_wire_are_the_released_codes(
     shares: dict[str, float], after: dict[str, float], expected: float
 ) -> None:
-    """What the endpoint sends for a score in one token gives the released code's expectation."""
     number = next(iter(shares))
     content = [
         _entry(text, {name: log(share) for name, share in listed.items()})
@@ -280,7 +279,6 @@ def test_logprobs_that_cannot_be_used_are_none(logprobs: object) -> None:
 
 
 def test_replies_with_logprobs_survive_the_store() -> None:
-    """What is stored is what is read, and lines from before logprobs are read, too."""
     tokens = number_tokens({"content": logprobs_of(_TEXT, "digits")}, _TEXT)
     reply = Reply(_TEXT, "stop", 1, 2, tokens)
     assert Reply.from_json(reply.to_json()) == reply

@@ -95,7 +95,6 @@ def _folder(tmp_path: Path, **files: str) -> Path:
 
 
 def test_a_file_replaces_ours_and_the_others_stay(tmp_path: Path) -> None:
-    """Its words are asked with, a caption enters them unchanged."""
     prompts = Prompts(_folder(tmp_path, vdc_answer=ANSWER))
     messages = prompts.load("vdc_answer").render(caption="{{question}} {x}", question="Why?")
     assert messages == [{"role": "user", "content": "Mine: {{question}} {x} -- Why?"}]

@@ -135,7 +135,6 @@ def test_consensus(asks: tuple[YesNo | None, ...], expected: YesNo | None) -> No
 
 @given(st.lists(answers, min_size=N_ASKS, max_size=N_ASKS))
 def test_an_unread_ask_never_decides(asks: list[YesNo | None]) -> None:
-    """Where there is a consensus, no reading of the unread asks would have changed it."""
     verdict = consensus(asks)
     if verdict is not None:
         every: list[YesNo] = ["yes", "no", "unanswerable"]

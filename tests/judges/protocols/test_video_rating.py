@@ -78,7 +78,6 @@ def test_the_reader_never_raises_nor_leaves_the_scale(text: str, reason: str | N
 
 @given(st.lists(st.integers(-2, 8), min_size=3, max_size=3))
 def test_a_form_is_read_where_all_its_numbers_are_on_the_scale(numbers: list[int]) -> None:
-    """As written, or not at all."""
     scores = dict(zip(DIMENSIONS, numbers, strict=True))
     text = re.sub("'", '"', str({"analysis": "Fine.", "scores": scores}))
     expected = scores if all(1 <= number <= 5 for number in numbers) else None

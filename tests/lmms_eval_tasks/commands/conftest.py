@@ -1,4 +1,4 @@
-"""What tests of pages share."""
+"""Fixtures of tests of pages."""
 
 from __future__ import annotations
 

@@ -38,7 +38,6 @@ def submit_all(
 
 
 def captions(kind: str) -> list[str]:
-    """As many as there are clips."""
     return [f"A {kind} runs {place}." for place in range(N_CAPTIONS)]
 
 
@@ -62,7 +61,6 @@ def settled(server: JudgeServer) -> int:
 def test_nothing_is_sent_when_time_is_over(
     protocol: Any, settings: dict[str, Any], serve: ServerFactory, tmp_path: Path, logged: list[str]
 ) -> None:
-    """What was under way is stored and free next time, the rest is asked then, at full speed."""
     server = serve(latency_s=0.15)
     with open_scorer(protocol, server, tmp_path, concurrency=32, **settings) as scorer:
         started_s = time.monotonic()
@@ -83,7 +81,6 @@ def test_nothing_is_sent_when_time_is_over(
 
 
 def test_the_next_batch_is_served_at_full_speed(serve: ServerFactory, tmp_path: Path) -> None:
-    """What was dropped takes none of its slots."""
     server = serve(latency_s=0.1)
     settings: dict[str, Any] = {"concurrency": 64, "vcapsbench_asks": 1}
     with open_scorer("vcapsbench", server, tmp_path, **settings) as scorer:

@@ -43,7 +43,6 @@ def opened(server: JudgeServer, tmp_path: Path) -> Open:
 
 
 def columns(clips: Sequence[str] = CLIPS) -> dict[str, object]:
-    """What TRL hands over beside prompts and completions."""
     return {
         "clip_id": list(clips),
         "questions": [QUESTIONS[clip] for clip in clips],
@@ -150,7 +149,6 @@ def test_tables_of_any_kind_hold_questions(opened: Open, server: JudgeServer) ->
 def test_without_a_verdict_the_others_mean_counts(
     opened: Open, server: JudgeServer, logged: list[str]
 ) -> None:
-    """That of the clip, so that a group's mean stays; it is said once a batch."""
     server.script = refuse("A dog sits.")
     shares: dict[str, float] = {}
     with opened() as reward:
@@ -173,7 +171,6 @@ def test_without_a_verdict_the_others_mean_counts(
 def test_without_a_verdict_on_the_clip_the_batchs_mean_counts(
     opened: Open, server: JudgeServer
 ) -> None:
-    """Where none of the clip's completions has one."""
     server.script = refuse("A cat")
     with opened() as reward:
         first, second, *others = rewarded(reward)
@@ -216,7 +213,6 @@ def test_a_budget_that_is_never_enough_ends_training(
 
 
 def test_a_budget_counts_for_the_whole_batch(serve: ServerFactory, tmp_path: Path) -> None:
-    """What is answered by then has its reward, the late reply is free in the next batch."""
     server = serve(latency_s=0.2)
     settings: dict[str, Any] = {"time_budget_s": 0.5, "concurrency": 4, **ASK_ONCE}
     with open_reward("vcapsbench", server, tmp_path, **settings) as reward:
@@ -244,7 +240,6 @@ def test_a_coroutine_gives_the_same(opened: Open) -> None:
 
 
 def test_verl_has_the_same_rewards(opened: Open) -> None:
-    """Of a batch and one by one, with questions as ground truth or in mappings."""
     truths = [QUESTIONS[clip] for clip in CLIPS]
     infos = [{"clip_id": clip, "index": place} for place, clip in enumerate(CLIPS)]
     with opened() as reward:
@@ -324,7 +319,6 @@ def test_what_cannot_be_used_is_said(arguments: dict[str, Any], words: str, open
 def test_questions_without_a_verdict_are_told(
     opened: Open, server: JudgeServer, logged: list[str]
 ) -> None:
-    """What is answered counts; a line and the trainer's log have the share of the others."""
     server.script = refuse("number 0?")
     shares: dict[str, float] = {}
     with opened() as reward:
@@ -362,7 +356,6 @@ def test_frames_are_shown_as_they_are(serve: ServerFactory, tmp_path: Path) -> N
 def test_a_judge_that_stopped_in_the_middle_ends_training(
     serve: ServerFactory, tmp_path: Path
 ) -> None:
-    """Where every caption has some verdict, too: the rest will never come."""
     server = serve()
     with open_reward("vcapsbench", server, tmp_path, concurrency=1, **ASK_ONCE) as reward:
         answered = iter(range(10))

@@ -249,7 +249,6 @@ def test_without_java_meteor_is_not_available_and_the_rest_stands(
 
 @pytest.mark.usefixtures("no_java")
 def test_an_empty_caption_counts_as_one_that_says_nothing(bench: pytest.MonkeyPatch) -> None:
-    """Its own scores are 0, it lowers the others' means, and the signature counts it."""
     items = _process({**CAPTIONS, "v2": " ... "})
     assert [item.get("caption_score") for item in items["rouge_l"] if item.wait()][2] == 0.0
     assert "|empty:1/4|unscored:0/4|" in signature_of_items(items["unscored"])

@@ -103,7 +103,6 @@ def test_a_video_counts_once_in_the_tokens() -> None:
 
 
 def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch) -> None:
-    """Its file holds all pairs by dimension and category, with the videos' tokens, each once."""
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
     he = [_item("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]

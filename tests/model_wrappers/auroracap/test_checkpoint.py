@@ -31,7 +31,6 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def seen_with(checkpoint: Path) -> torch.Tensor:
-    """What the loaded networks make of one picture, tower and projector."""
     pixels = torch.randn(1, 3, IMAGE_SIZE, IMAGE_SIZE, generator=torch.Generator().manual_seed(0))
     return load_auroracap(str(checkpoint)).see(pixels, kept_ratio=1.0)[0]
 

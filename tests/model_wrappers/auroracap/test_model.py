@@ -70,7 +70,6 @@ def test_tokens_a_frame(
 
 
 def test_the_tower_is_cut_but_its_schedule_is_not() -> None:
-    """What a whole tower gives last but one is what the cut one gives last, merged or not."""
     torch.manual_seed(0)
     tower = tiny_tower()
     with torch.no_grad(), TokenMerging(tower, 0.3, size_bias="released"):
@@ -138,7 +137,6 @@ def test_batched_is_unbatched_token_for_token(model: AuroraCap, *, slowfast: boo
 
 
 def test_captions_follow_the_kept_ratio(model: AuroraCap) -> None:
-    """What is merged away is not read."""
     inputs = [model.embed(WHAT, [model.see(clip(), kept_ratio=ratio)]) for ratio in (1.0, 0.1)]
     first, other = model.generate(inputs, **GREEDY, min_new_tokens=24).tolist()
     assert first != other

@@ -118,7 +118,6 @@ def test_equation_2_at_the_released_size(ratio: float, n_merged: int, n_left: in
 
 
 def strangeness_of_merged_duplicates(kind: str, attention: str, size_bias: SizeBias) -> float:
-    """How far any token is from all of the plain tower's, where only equal patches are merged."""
     tower = make_tower(kind, attention)
     # Columns 0-2 are one patch and 3-5 another, so that 3 merges a layer find duplicates only.
     patches = torch.randn(2, 3, 14, 14, generator=torch.Generator().manual_seed(2))

@@ -33,7 +33,6 @@ SAMPLE = (
     "smolvlm",
 )
 TRIALS: dict[str, Trial] = {}
-"""What came of each architecture, for the table."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,7 +54,6 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def trial(
     request: pytest.FixtureRequest, clips: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Trial:
-    """What comes of one architecture."""
     name = request.param
     if not hasattr(transformers, ARCHITECTURES[name].model):
         pytest.skip(f"transformers {transformers.__version__} has no {name}")
@@ -71,7 +69,6 @@ def test_captions_do_not_depend_on_the_batch(trial: Trial) -> None:
 
 
 def test_prompts_that_share_a_clip_get_the_same_captions(trial: Trial) -> None:
-    """What a model makes of a clip once serves all prompts, or it is said why not."""
     assert trial.shared == trial.alone
 
 
@@ -92,7 +89,6 @@ def test_captions_are_those_of_the_documented_recipe(trial: Trial) -> None:
 
 
 def test_a_picture_is_shown_as_a_picture(trial: Trial) -> None:
-    """Its caption is that of the documented recipe for pictures."""
     assert trial.picture.text == trial.documented_picture
 
 

@@ -42,7 +42,6 @@ def llava(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def warnings() -> Iterator[list[str]]:
-    """What is logged as a warning."""
     said: list[str] = []
     sink = logger.add(lambda message: said.append(str(message)), level="WARNING")
     yield said
@@ -90,7 +89,6 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_weights_that_are_missing(llava: Path, tmp_path: Path, warnings: list[str]) -> None:
-    """What the checkpoint lacks is random, and is named."""
     from safetensors.torch import load_file, save_file
 
     shutil.copytree(llava, tmp_path / "part")

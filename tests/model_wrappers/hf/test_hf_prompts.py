@@ -1,4 +1,4 @@
-"""What is asked of models with a chat template and without."""
+"""Prompts to models with a chat template and without."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ def job() -> CaptionJob:
 
 
 def text_of(processor: Any, name: str | None, model_type: str = "", **more: Any) -> str:
-    """What a model is asked."""
     form = find_format(processor, model_type, name)
     return prompt_text(
         processor,
@@ -112,7 +111,6 @@ def test_models_without_a_template_are_asked_as_documented(
 
 
 def test_a_template_comes_before_the_form(processor: Any) -> None:
-    """What the checkpoint brings is what it was trained with."""
     assert find_format(processor, "llava") is None
     assert text_of(processor, None).endswith("<|im_start|>assistant\n")
 

@@ -26,7 +26,6 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def processor(checkpoint: Path) -> Any:
-    """Its processor."""
     loaded = load_processor(str(checkpoint), revision="main", trust_remote_code=False)
     prepare_tokenizer(loaded)
     return loaded

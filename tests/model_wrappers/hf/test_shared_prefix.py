@@ -94,7 +94,6 @@ def test_a_clip_is_encoded_once(
 def test_a_model_that_reads_otherwise_is_asked_apart(
     qwen: Path, clips: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the shared way gives other logits, captions are those of the whole inputs."""
     expected = caption_all(captioner("qwen2_5_vl", qwen, share_prefix=False), clips, PROMPTS)
     wrong = sharing._continued
 

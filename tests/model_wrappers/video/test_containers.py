@@ -1,4 +1,4 @@
-"""What is opened, and what is not."""
+"""Containers that are opened, and those that are not."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ def test_a_file_has_its_size_and_a_name_that_says_nothing(tmp_path: Path) -> Non
 def test_lists_of_files_are_told_by_their_beginning(
     content: bytes, is_one: bool, tmp_path: Path
 ) -> None:
-    """As far as FFmpeg looks."""
     path = tmp_path / "clip.mp4"
     path.write_bytes(content)
     assert may_be_list(path) == is_one

@@ -1,4 +1,4 @@
-"""What G-VEval's judge sees."""
+"""Frames that G-VEval's judge sees."""
 
 from __future__ import annotations
 

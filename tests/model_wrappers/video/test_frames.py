@@ -123,7 +123,6 @@ def test_a_file_cut_off_gives_its_readable_start(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_off_before_its_index_is_unreadable(tmp_path: Path) -> None:
-    """Where the index was at the end, nothing can be read and the error says so."""
     path = _write(tmp_path / "clip.mp4")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])

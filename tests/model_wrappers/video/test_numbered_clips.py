@@ -241,7 +241,6 @@ def test_a_turned_or_flipped_clip_is_shown_as_it_says(
 def test_colours_are_read_by_the_clips_own_matrix_and_range(
     tmp_path: Path, matrix: str, spread: str
 ) -> None:
-    """What a clip says about its colours is followed: red stays as red as it was."""
     wanted = (220, 60, 90)
     if "libx264" not in av.codecs_available:
         pytest.skip("this build of PyAV has no encoder libx264")

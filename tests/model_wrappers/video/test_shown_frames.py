@@ -1,4 +1,4 @@
-"""What a judge sees that is shown a video."""
+"""Frames that a judge sees of a video."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def _level(picture: Picture) -> float:
 
 
 def test_frames_are_evenly_spaced_from_the_first_to_the_last(tmp_path: Path) -> None:
-    """Of 21 frames five: 0, 5, 10, 15 and 20, by how bright they are."""
     found = shown_frames(_video(tmp_path / "clip.avi", 21), 5, cache=tmp_path / "cache")
     assert [_level(picture) for picture in found] == pytest.approx([0, 55, 110, 165, 220], abs=3)
     assert {picture.media_type for picture in found} == {"image/jpeg"}
@@ -68,7 +67,6 @@ def test_kept_frames_have_the_same_bytes_and_need_no_decoding(
 
 @pytest.mark.parametrize("damage", ["cut", "emptied", "no zip", "no frame"])
 def test_damaged_frames_are_drawn_again(damage: str, tmp_path: Path) -> None:
-    """What another program did to the cache costs time and no verdict."""
     clip = _video(tmp_path / "clip.avi", 9)
     first = shown_frames(clip, 4, cache=tmp_path)
     (kept,) = (tmp_path / "frames").iterdir()
@@ -84,7 +82,6 @@ def test_damaged_frames_are_drawn_again(damage: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, b"no clip"])
 def test_what_is_no_clip_is_an_error_that_names_it(content: bytes | None, tmp_path: Path) -> None:
-    """Whether it is missing or cannot be read."""
     path = tmp_path / "clip.mp4"
     if content is not None:
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""What an architecture of the zoo is."""
+"""Architecture of the zoo."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ class Architecture:
     picture_recipe: Callable[[Any, Shown, str], BatchFeature] = chat_about_images
     """The same for one picture, of models whose processor takes videos."""
     shown: Literal["video", "images"] = "video"
-    """What its processor takes."""
     repeats_prompt: bool = True
-    """Whether ``generate`` returns the prompt before the caption."""
     load: Callable[[Path], Any] | None = None
     """Loads the model where its documentation does more than ``model.from_pretrained``."""
     needs: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What the tiny checkpoints have in common: a tokenizer of letters, sizes, and how they are saved.
+"""Common parts of the tiny checkpoints: tokenizer of letters, sizes, saving.
 
 Nothing is downloaded. Only printable letters are ever written, and no caption ends early, so that
 captions can be compared as text.

@@ -1,4 +1,4 @@
-"""How the documentation of transformers turns frames and a prompt into a model's inputs.
+"""Recipes of transformers' documentation: from frames and a prompt to a model's inputs.
 
 Nothing here is shared with ``caption_hf``: its captions are compared with these.
 """
@@ -25,15 +25,12 @@ class Shown:
     frames: np.ndarray
     """(n, height, width, 3), uint8, RGB."""
     positions: Sequence[int]
-    """Of the frames in the file."""
     fps: float
     """Frames a second of the file."""
     n_total: int
     """Frames of the file."""
     duration_s: float
-    """Of the file."""
     is_picture: bool = False
-    """Whether it is one picture, and no video of one frame."""
 
     def filled(self, n_frames: int) -> Shown:
         """The last frame shown again until there are so many."""
@@ -53,7 +50,6 @@ class Shown:
         return torch.from_numpy(self.frames).permute(0, 3, 1, 2)
 
     def metadata(self) -> dict[str, object]:
-        """What transformers' own video readers say of a file."""
         return {
             "total_num_frames": self.n_total,
             "fps": self.fps,

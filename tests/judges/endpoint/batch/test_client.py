@@ -281,7 +281,6 @@ def test_a_run_killed_while_waiting_collects_its_batch(
 def test_a_run_killed_while_submitting_finds_its_batch(
     server: BatchServer, batch_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """Where the provider made the batch and its id was never seen, our name for it finds it."""
     server.held = True
     engine = batch_engine()
     future = engine.submit([_chain(f"prompt {i}") for i in range(10)])
@@ -317,7 +316,6 @@ def test_a_batch_that_was_never_made_is_submitted(
 def test_a_batch_of_another_account_is_not_paid_for_again_unasked(
     server: BatchServer, batch_engine: MakeEngine, tmp_path: Path
 ) -> None:
-    """Where the provider does not know a recorded batch, judging stops and says what to do."""
     server.held = True
     engine = batch_engine()
     engine.submit([_chain("prompt 0")])

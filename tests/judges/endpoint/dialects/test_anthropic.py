@@ -25,7 +25,6 @@ from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.settings import read_settings
 
 NOT_SENT = ("seed",)
-"""What every request asks for and the API does not take."""
 
 
 @pytest.fixture
@@ -77,7 +76,6 @@ def test_a_question_is_asked_as_the_api_wants_it(
 def test_a_picture_is_a_block_of_base64(
     server: AnthropicServer, make_engine: EngineFactory
 ) -> None:
-    """What the judge is shown is sent as it is, in the API's own words."""
     words: list[Message] = [{"role": "user", "content": "What is it?"}]
     shown = attach_pictures(words, Picture(b"abc", "image/png"))
     [asked] = _ask(_engine(make_engine, server), "", messages=shown)
@@ -221,7 +219,6 @@ def test_another_models_reply_stops_judging(
 def test_tokens_of_the_cache_count_as_input(
     server: AnthropicServer, make_engine: EngineFactory
 ) -> None:
-    """What is written to the provider's cache or read from it was sent."""
     usage = {
         "input_tokens": 20,
         "cache_creation_input_tokens": 50,
@@ -253,7 +250,6 @@ def test_what_was_read_from_the_cache_is_counted(
 
 
 def test_thinking_is_no_part_of_the_text() -> None:
-    """Of the blocks of a message those of text count."""
     body = (
         b'{"content":[{"type":"thinking","thinking":"no?"},{"type":"text","text":"yes"}],'
         b'"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}'
@@ -282,13 +278,11 @@ def test_an_echoed_key_is_written_nowhere(
 
 
 def test_the_models_are_listed(server: AnthropicServer) -> None:
-    """What ``doctor`` shows, from a base URL with and without the version."""
     for url in (server.url, f"{server.url}/v1"):
         assert asyncio.run(listed_models(url, KEY, api="anthropic")) == ("judge",)
 
 
 def test_settings_of_the_api() -> None:
-    """Its own key and address; batches are OpenAI's alone."""
     env = {"LMMS_CAPTIONS_JUDGE_API": "anthropic", "ANTHROPIC_API_KEY": KEY}
     settings = read_settings({**env, "OPENAI_API_KEY": "other", "OPENAI_BASE_URL": "http://o/v1"})
     assert settings.endpoint.api_key == KEY

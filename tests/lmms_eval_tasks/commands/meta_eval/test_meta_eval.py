@@ -1,4 +1,4 @@
-"""How metrics agree with people, on the published ratings."""
+"""Agreement of metrics with people, on the published ratings."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ def test_without_java_the_classic_rows_say_what_to_install(bench: pytest.MonkeyP
 
 
 def _human() -> dict[str, float]:
-    """What the first annotator says of every candidate, as a metric."""
     return {item.video_id: item.ratings[0][4] for item in read_items(read_settings())}
 
 

@@ -32,7 +32,6 @@ OTHER = (
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the first test makes for all."""
     return {"root": tmp_path_factory.mktemp("runs")}
 
 
@@ -211,7 +210,6 @@ def test_nothing_is_cut_and_nothing_keeps_people_out(
 
 @pytest.mark.parametrize(("right", "name"), [(41, "forest.png"), (12, "forest.svg")])
 def test_charts_are_saved(right: int, name: str, runs: dict[str, Any], opened: Open) -> None:
-    """As PNG and as SVG, by the signs in the corner of a chart."""
     page = opened(runs["html"])
     chart = page.locator("#forest")
     with page.expect_download() as download:

@@ -27,11 +27,9 @@ PIECES = (
 )  # fmt: skip
 N = 500
 LONG = "a long reply </script> " * 45_000
-"""Of 1 MB."""
 
 
 def hostile_texts() -> list[str]:
-    """As many different texts as there are to be."""
     rng = random.Random(0)
     return [" ".join(rng.sample(PIECES, rng.randrange(1, 6))) + f" {place}" for place in range(N)]
 

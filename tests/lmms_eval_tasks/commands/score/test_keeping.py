@@ -1,4 +1,4 @@
-"""How many of the kept clips do not belong there, beside what is known of simulated ones."""
+"""Share of wrongly kept clips, compared with simulated truth."""
 
 from __future__ import annotations
 
@@ -38,17 +38,12 @@ def _reliability(value: float, low: float | None = None, high: float | None = No
 def test_worked_examples(
     scores: list[float], reliability: float, keep: float, expected: float
 ) -> None:
-    """What follows without a model; the ends are ``nan`` where the share is."""
     found = keep_error(np.array(scores), _reliability(reliability), keep=keep)
     assert found.share == pytest.approx(expected, abs=1e-12, nan_ok=True)
     assert isnan(found.low) == isnan(found.high) == isnan(expected)
 
 
 def _expected(a: float, b: float, n_questions: int, keep: float) -> float:
-    """Of endlessly many clips whose true scores have a beta distribution, enumerated.
-
-    Given k right of n the true score has the distribution beta(a + k, b + n - k).
-    """
     k = np.arange(n_questions + 1)
     shares = betabinom.pmf(k, n_questions, a, b)
     above = np.cumsum(shares[::-1])[::-1] - shares

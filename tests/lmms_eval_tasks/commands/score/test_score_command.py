@@ -150,7 +150,6 @@ def test_a_full_disk_leaves_no_half_file(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What cannot be written is said; with room again a rerun asks nothing of the judge."""
     put(tmp_path, "a")
     put(tmp_path, "b")
     write = getattr(pq.ParquetWriter, step)
@@ -196,7 +195,6 @@ def test_a_judge_that_is_not_asked_any_more_ends_the_command(
 def test_the_best_clips_are_kept_and_the_worst_listed(
     judge: JudgeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As many as were asked for, each with its score, and how many of them may be wrong there."""
     put(tmp_path, "a", 30)
     put(tmp_path, "b", 20, clip_id="twice")
     assert run_score(tmp_path, "--keep", "0.8", "--worst", "0.1") == 0
@@ -260,7 +258,6 @@ def test_what_cannot_be_begun_is_said(
 def test_captions_that_are_not_there_are_written(
     judge: JudgeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of the rows' videos; those that are there stay, and of a broken clip there is none."""
     rows = rows_of("gveval_ref_free", 4, tmp_path / "videos")
     for row in rows[1:]:
         row["caption"] = None

@@ -1,4 +1,4 @@
-"""What ``score`` takes for done, where it writes, and what one bad row costs."""
+"""Resumed runs of ``score``, their files, and the cost of one bad row."""
 
 from __future__ import annotations
 
