@@ -20,12 +20,10 @@ import threading
 import time
 import uuid
 from binascii import unhexlify
-from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from math import inf
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 from zlib import crc32
 
 from loguru import logger
@@ -90,24 +88,6 @@ def require_writable(folder: Path) -> None:
         ) from error
 
 
-class _Segment:
-    """A file of lines that one process appends to."""
-
-    __slots__ = ("file", "is_readable", "n_read", "path")
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.file = -1
-        """Descriptor; negative while it is closed."""
-        self.n_read = 0
-        """Bytes that are in the index."""
-        self.is_readable = True
-
-    def close(self) -> None:
-        os.close(self.file)
-        self.file = -1
-
-
 class ReplyStore:
     """The replies of one model in a folder.
 
@@ -117,16 +97,15 @@ class ReplyStore:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._index: dict[bytes, tuple[_Segment, int, int]] = {}
+        self._index: dict[bytes, tuple[str, int, int]] = {}
         """Key to segment, first byte and length of its line."""
-        self._segments: dict[Path, _Segment] = {}
-        """Segments of others."""
-        self._open: deque[_Segment] = deque()
-        """Open ones of them, the latest at the end."""
-        self._own: _Segment | None = None
-        self._block, self._block_start = b"", 0
-        """Bytes that were last read, and where they begin."""
-        self._block_of: _Segment | None = None
+        self._n_read: dict[str, float] = {}
+        """Segments of others to their bytes that are in the index; all if one cannot be read."""
+        self._files: dict[str, int] = {}
+        """Descriptors of those that are open."""
+        self._own, self._own_file, self._own_bytes = "", -1, 0
+        self._block, self._block_of, self._block_start = b"", "", 0
+        """Bytes that were last read, and where they are from."""
         self._is_torn = False
         """Part of a line may stand at the end of the own segment."""
         self._flushed_s = time.monotonic()
@@ -148,12 +127,12 @@ class ReplyStore:
         place = self._index.get(key)
         if place is None:
             return None
-        segment, start, n_bytes = place
+        path, start, n_bytes = place
         first = start - self._block_start
-        if segment is not self._block_of or not 0 <= first <= len(self._block) - n_bytes:
+        if path != self._block_of or not 0 <= first <= len(self._block) - n_bytes:
             # Replies are asked for in about the order in which they were written.
-            self._block = os.pread(self._opened(segment), max(n_bytes, _BLOCK_BYTES), start)
-            self._block_of, self._block_start, first = segment, start, 0
+            self._block = os.pread(self._opened(path), max(n_bytes, _BLOCK_BYTES), start)
+            self._block_of, self._block_start, first = path, start, 0
         entry = read_line(self._block[first : first + n_bytes])
         if entry is None or entry[0] != key:
             del self._index[key]  # damaged since it was read
@@ -168,7 +147,7 @@ class ReplyStore:
         """
         line = write_line(key, value)
         try:
-            own = self._append(line)
+            self._append(line)
         except OSError as error:
             raise StoreError(
                 f"cannot write to {self._folder}: {error}; free some space, or point "
@@ -176,22 +155,17 @@ class ReplyStore:
                 "its verdicts), and run again: it goes on where this run stopped"
             ) from error
         self._is_dirty = True
-        self._index[key] = (own, own.n_read - len(line), len(line))
+        self._index[key] = (self._own, self._own_bytes - len(line), len(line))
 
     def refresh(self) -> None:
-        """Read what other processes have appended, and flush what is due."""
+        """Read what other processes have appended; every two seconds flush, in a thread."""
         with suppress(OSError):
             self._read_segments()
-        self.flush_if_due()
-
-    def flush_if_due(self) -> None:
-        """Every two seconds bring what was put to the disk itself, in a thread."""
         is_busy = self._flushing is not None and self._flushing.is_alive()
-        is_due = time.monotonic() - self._flushed_s >= FLUSH_S
-        if self._is_dirty and is_due and not is_busy and self._own is not None:
+        if self._is_dirty and not is_busy and time.monotonic() - self._flushed_s >= FLUSH_S:
             self._is_dirty, self._flushed_s = False, time.monotonic()
             self._flushing = threading.Thread(
-                target=_flush, args=(os.dup(self._own.file),), daemon=True
+                target=_flush, args=(os.dup(self._own_file),), daemon=True
             )
             self._flushing.start()
 
@@ -199,79 +173,84 @@ class ReplyStore:
         """Flush to the disk itself, and close every file."""
         if self._flushing is not None:
             self._flushing.join()
-        if self._own is not None:
-            _flush(self._own.file)
-            self._own.file = -1
-            self._own = None
-        while self._open:
-            self._open.pop().close()
+        if self._own_file >= 0:
+            _flush(self._own_file)
+            self._own, self._own_file, self._own_bytes = "", -1, 0
+        self._close_others()
 
-    def _append(self, line: bytes) -> _Segment:
-        """Append a line to the own segment, and return that."""
-        own = self._own
-        if own is None:
+    def _append(self, line: bytes) -> None:
+        """Append a line to the own segment."""
+        if self._own_file < 0:
             self._folder.mkdir(parents=True, exist_ok=True)
             host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
-            own = _Segment(self._folder / f"{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl")
-            own.file = os.open(own.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            self._own = own
+            self._own = str(self._folder / f"{host}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl")
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND
+            self._own_file = os.open(self._own, flags, 0o644)
         prefix = b"\n" if self._is_torn else b""
         self._is_torn = True
-        n_written = os.write(own.file, prefix + line)
-        own.n_read += n_written
+        n_written = os.write(self._own_file, prefix + line)
+        self._own_bytes += n_written
         if n_written < len(prefix) + len(line):
             raise OSError(errno.ENOSPC, "only part of a line could be written: the disk is full")
         self._is_torn = False
-        return own
 
-    def _opened(self, segment: _Segment) -> int:
-        if segment.file < 0:
-            if len(self._open) >= _MAX_OPEN:
-                self._open.popleft().close()
-            segment.file = os.open(segment.path, os.O_RDONLY | os.O_NONBLOCK)
-            self._open.append(segment)
-        return segment.file
+    def _opened(self, path: str) -> int:
+        """Descriptor of a segment."""
+        if path == self._own:
+            return self._own_file
+        if path not in self._files:
+            if len(self._files) >= _MAX_OPEN:
+                self._close_others()
+            self._files[path] = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        return self._files[path]
+
+    def _close_others(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
 
     def _read_segments(self) -> None:
         """Index the lines that are new in the segments of others."""
         try:
             with os.scandir(self._folder) as entries:
-                names = sorted(entry.name for entry in entries if entry.name.endswith(".jsonl"))
+                paths = sorted(entry.path for entry in entries if entry.name.endswith(".jsonl"))
         except FileNotFoundError:
             return
-        for path in map(self._folder.joinpath, names):
-            if self._own is not None and path == self._own.path:
-                continue
-            segment = self._segments.get(path) or self._segments.setdefault(path, _Segment(path))
+        for path in paths:
             try:
-                if segment.is_readable:
-                    self._read_new(segment)
+                if path != self._own:
+                    self._read_new(path)
             except OSError as error:
-                segment.is_readable = False
+                self._n_read[path] = inf
                 logger.warning("{} cannot be read and is passed over: {}", path, error)
 
-    def _read_new(self, segment: _Segment) -> None:
-        status = segment.path.stat()
+    def _read_new(self, path: str) -> None:
+        start = self._n_read.get(path, 0)
+        if start == inf:
+            return
+        status = Path(path).stat()
         if not stat.S_ISREG(status.st_mode):
             raise OSError("it is not a file")
-        if status.st_size <= segment.n_read:
+        if status.st_size <= start:
             return
-        n_damaged = 0
-        with segment.path.open("rb", buffering=1 << 20) as stream:
-            stream.seek(segment.n_read)
-            for line, n_bytes in _lines(stream):
+        place, n_damaged = int(start), 0
+        with Path(path).open("rb", buffering=1 << 20) as stream:
+            stream.seek(place)
+            while line := stream.readline(MAX_LINE_BYTES):
+                if not line.endswith(b"\n") and len(line) < MAX_LINE_BYTES:
+                    break  # it is being written, or was cut short by a kill
                 entry = read_line(line)
                 if entry is not None:
-                    self._index[entry[0]] = (segment, segment.n_read, n_bytes)
-                elif line.strip() or n_bytes > MAX_LINE_BYTES:
+                    self._index[entry[0]] = (path, place, len(line))
+                elif line.strip():
                     n_damaged += 1
-                segment.n_read += n_bytes
+                place += len(line)
+        self._n_read[path] = place
         if n_damaged:
             logger.warning(
                 "{} line(s) of {} are damaged or cut short; what they held is asked again where "
                 "it is needed",
                 n_damaged,
-                segment.path,
+                path,
             )
 
 
@@ -396,16 +375,3 @@ def _flush(file: int) -> None:
         logger.error("the disk did not take the latest replies: {}; they may be lost", error)
     finally:
         os.close(file)
-
-
-def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    while line := stream.readline(MAX_LINE_BYTES):
-        n_bytes = len(line)
-        if line.endswith(b"\n"):
-            yield line, n_bytes
-            continue
-        while line and not line.endswith(b"\n"):
-            line = stream.readline(1 << 20)
-            n_bytes += len(line)
-        if line:
-            yield b"", n_bytes

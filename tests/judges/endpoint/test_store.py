@@ -244,8 +244,9 @@ def test_what_is_no_segment_is_passed_over_and_said_once(
     assert [line[:40] for line in heads] == [
         "0-folder.jsonl cannot be read and is pas",
         "1-dangling.jsonl cannot be read and is p",
-        "2 line(s) of 6-zeros.jsonl are damaged o",
+        "100 line(s) of 5-zeros.jsonl are damaged",
         "2-fifo.jsonl cannot be read and is passe",
+        "4 line(s) of 6-zeros.jsonl are damaged o",
         "5 line(s) of 4-foreign.jsonl are damaged",
     ]
 
