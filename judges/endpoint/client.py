@@ -7,6 +7,7 @@ is 193,650 calls.
 from __future__ import annotations
 
 import asyncio
+import json
 import ssl
 import time
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ from lmms_eval_captions.judges.endpoint.failures import (
     failure,
 )
 from lmms_eval_captions.judges.endpoint.limits import AddressLimits
-from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE, counted, decode
+from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE, counted
 from lmms_eval_captions.judges.endpoint.request import Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, scrub
 from lmms_eval_captions.judges.errors import (
@@ -215,7 +216,7 @@ async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -
     if status != 200:
         raise JudgeUnavailableError(f"{source.shown} answered {status}")
     try:
-        listed: Any = decode(source.text(raw, strictly=True))
+        listed: Any = json.loads(source.text(raw, strictly=True))
         entries = listed["data"]
         names = [name for entry in entries for name in (entry["id"], *(entry.get("aliases") or ()))]
     except NOT_READABLE as error:

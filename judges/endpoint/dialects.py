@@ -9,6 +9,7 @@ Source: docs.anthropic.com, "Messages", "Errors", "Handling stop reasons"; versi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -69,7 +70,7 @@ class Dialect:
     def read_reply(self, raw: bytes, source: Source) -> Reply:
         """Read an answer of 200; raises a :class:`JudgeError` if there is no reply in it."""
         try:
-            payload: Any = replies.decode(source.text(raw, strictly=True))
+            payload: Any = json.loads(source.text(raw, strictly=True))
             usage = payload.get("usage") if isinstance(payload, dict) else None
             n_input, n_output, n_cached = replies.tokens_in(usage)
             error = replies.error_in(payload)
@@ -91,8 +92,8 @@ class Dialect:
                 finish_reason=reason if isinstance(reason, str) else None,
                 input_tokens=n_input or 0,
                 output_tokens=n_output or 0,
-                logprobs=_without_key(logprobs, text, source) if logprobs else None,
-                is_estimated=n_input is None or n_output is None,
+                logprobs=_number_tokens(logprobs, text, source) if logprobs else None,
+                is_estimated=not n_input or not (n_output or not text),
                 model=replies.model_in(payload),
                 endpoint=source.endpoint,
                 cached_tokens=n_cached,
@@ -123,14 +124,10 @@ def without(parameters: dict[str, object], left_out: tuple[str, ...]) -> dict[st
     return parameters
 
 
-def _without_key(logprobs: object, text: str, source: Source) -> tuple[NumberToken, ...] | None:
-    """Return the tokens that write a reply's numbers; none if they spell the key."""
+def _number_tokens(logprobs: object, text: str, source: Source) -> tuple[NumberToken, ...] | None:
     tokens = replies.number_tokens(logprobs, text)
-    if not tokens or not source.api_key:
-        return tokens
-    written = "".join(token.text for token in tokens)
-    shown = "\n".join([written, *(name for token in tokens for name in token.alternatives)])
-    return tokens if scrub(shown, source.api_key) == shown else None
+    written = str(tokens)  # a token's bytes may spell the key
+    return tokens if scrub(written, source.api_key, source.url) == written else None
 
 
 _HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
@@ -235,7 +232,7 @@ class AnthropicDialect(Dialect):
     def read_reply(self, raw: bytes, source: Source) -> Reply:
         """See :class:`Dialect`."""
         try:
-            payload: Any = replies.decode(source.text(raw, strictly=True))
+            payload: Any = json.loads(source.text(raw, strictly=True))
             if payload.get("type") == "error":
                 raise error_within(payload["error"], source)
             usage = payload.get("usage")
@@ -254,7 +251,7 @@ class AnthropicDialect(Dialect):
                 finish_reason=None if reason is None else _FINISH.get(reason, reason),
                 input_tokens=n_input or 0,
                 output_tokens=n_output or 0,
-                is_estimated=None in (n_input, n_output),
+                is_estimated=not n_input or not (n_output or not content),
                 model=replies.model_in(payload),
                 endpoint=source.endpoint,
                 cached_tokens=min(n_input or 0, replies.count_of(usage.get(_CACHED)) or 0),

@@ -65,8 +65,6 @@ CHARS_PER_TOKEN: Final = 4.0
 """Characters of English prompts and captions that make a token in an estimate. T5's 32,000 pieces
 make 3.9 to 4.7 of VDC's prompts and questions; judges have more, so that it is rather too high.
 What is not ASCII is escaped, at 6 or more for one."""
-_MOST_CHARS_PER_TOKEN: Final = 16
-"""Letters of a text for a token at most: no text of words has 8. Fewer tokens are not believed."""
 PICTURE_TOKENS: Final = 1_500
 """Tokens of a picture in an estimate, if the model's way of counting is not known."""
 
@@ -102,30 +100,20 @@ def tokens_in(usage: object) -> tuple[int | None, int | None, int]:
 
 
 def counted(reply: Reply, request: Request, attempt: int) -> Reply:
-    """Return a reply with an estimate of its tokens if the endpoint's count is odd or too small.
+    """Return a reply with an estimate of the tokens that the endpoint does not count.
 
-    The request counts as it was asked, whatever was added or left out. No part of an estimated
-    input counts as cached: that could only make it too cheap.
+    The request counts as it was asked, whatever was added or left out.
     """
-    n_asked = len(request.body(attempt))
-    most = _MOST_CHARS_PER_TOKEN
-    knows_output = most * reply.output_tokens >= len(reply.text)
-    if knows_output and not reply.is_estimated and most * reply.input_tokens >= n_asked:
+    if not reply.is_estimated:
         return reply
-    # Letters of pictures are no tokens. To tell them apart takes time: only if it may matter.
+    # Letters of pictures are no tokens.
     n_pictures, n_letters = pictures_in(request.messages)
-    n_chars = n_asked - n_letters
-    knows_input = most * reply.input_tokens >= n_chars
-    if knows_output and knows_input and not reply.is_estimated:
-        return reply
-    n_input = ceil(n_chars / CHARS_PER_TOKEN) + n_pictures * PICTURE_TOKENS
+    n_input = ceil((len(request.body(attempt)) - n_letters) / CHARS_PER_TOKEN)
     n_output = ceil(len(json.dumps(reply.text)) / CHARS_PER_TOKEN)
     return replace(
         reply,
-        input_tokens=reply.input_tokens if knows_input else n_input,
-        output_tokens=reply.output_tokens if knows_output else n_output,
-        is_estimated=True,
-        cached_tokens=reply.cached_tokens if knows_input else 0,
+        input_tokens=reply.input_tokens or n_input + n_pictures * PICTURE_TOKENS,
+        output_tokens=reply.output_tokens or n_output,
     )
 
 
@@ -213,10 +201,6 @@ NOT_READABLE: Final = (
     ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
 """Errors of JSON of another shape; the last two of an infinite count and of great depth."""
-_MANY_CHARACTERS: Final = 2**20
-_MOST_VALUES: Final = 1_000_000
-"""Values of an answer of more than a megabyte, about: as many as 6,000 tokens with 20 alternatives
-each have. A value takes up to 200 bytes of memory, also if it is written in two."""
 _MOST_NAME: Final = 4096
 """Characters of a model's name, which may be the path of a file."""
 _TEXT_TYPES: Final = {None, "text", "output_text"}
@@ -238,18 +222,6 @@ _STATUSES: Final = {
     "overloaded_error": 529,
 }
 """Codes and types of errors, and the status that they go with."""
-
-
-def decode(text: str) -> object:
-    """JSON as it came; a whole number of thousands of digits, which Python refuses, is infinite."""
-    if len(text) > _MANY_CHARACTERS and sum(map(text.count, (",", "[", "{"))) > _MOST_VALUES:
-        raise ValueError(f"expected at most {_MOST_VALUES:,} values")
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        if type(error) is not ValueError:
-            raise
-        return json.loads(text, parse_int=lambda n: int(n) if len(n) < 400 else float(n))
 
 
 def has_reasoning(choice: Mapping[str, object]) -> bool:

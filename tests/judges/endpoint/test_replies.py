@@ -290,7 +290,6 @@ def _reply(text: str, usage: object, request: Request) -> Reply:
         pytest.param(None, (173, 3), id="none"),
         pytest.param({"prompt_tokens": -7, "completion_tokens": 2}, (173, 2), id="negative-input"),
         pytest.param({"prompt_tokens": 110, "completion_tokens": "2"}, (110, 3), id="text-output"),
-        pytest.param({"prompt_tokens": 1, "completion_tokens": 2}, (173, 2), id="small-input"),
         pytest.param({"prompt_tokens": 110, "completion_tokens": 0}, (110, 3), id="small-output"),
     ],
 )
@@ -325,9 +324,6 @@ def _details(value: object) -> dict[str, object]:
         pytest.param(_details({"cached_tokens": 64.0}), 64, id="whole"),
         pytest.param(_details({"cached_tokens": 111}), 110, id="more-than-asked"),
         pytest.param({"prompt_tokens_details": {"cached_tokens": 64}}, 0, id="of-no-input"),
-        pytest.param(
-            {"prompt_tokens": 1, "prompt_tokens_details": {"cached_tokens": 1}}, 0, id="of-too-few"
-        ),
     ],
 )
 def test_tokens_of_a_cache_are_read_and_odd_ones_cost_nothing(
@@ -356,10 +352,7 @@ def test_whatever_stands_in_the_place_of_cached_tokens_the_reply_is_read(value: 
 
 @given(_USAGE, st.text(max_size=200), st.text(max_size=400))
 def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -> None:
-    """An honest count is billed exactly, an odd one as the worst case at least, whatever it says.
-
-    So is one that is too small to be true: fewer tokens than a sixteenth of the letters.
-    """
+    """An honest count is billed exactly, an odd one as the worst case at least."""
     request, prices = _request(prompt), load_prices()
     budget = Budget(1.0, prices)
     worst_usd = budget.worst_case_usd(request, 0)
@@ -371,7 +364,6 @@ def test_an_odd_usage_never_frees_money(usage: object, prompt: str, text: str) -
     assert exact_usd is not None
     assert isfinite(billed_usd)
     assert billed_usd == (max(exact_usd, worst_usd) if reply.is_estimated else exact_usd)
-    assert billed_usd >= (len(request.body(0)) * 2.5 + len(text) * 10.0) / 16 / 1e6
     given_counts = usage if isinstance(usage, dict) else {}
     for n_tokens, name in (
         (reply.input_tokens, "prompt_tokens"),
