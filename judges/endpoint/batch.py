@@ -11,11 +11,9 @@ import asyncio
 import copy
 import hashlib
 import json
-import os
-import socket
 import time
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,7 +92,6 @@ class Ledger:
             "model": batch.model,
             "batch_id": batch.batch_id,
             "created_s": batch.created_s,
-            "writer": [socket.gethostname(), os.getpid()],
             "ids": list(batch.ids),
         }
         path = self.path(batch)
@@ -123,42 +120,21 @@ class Ledger:
     def _load(self, path: Path) -> None:
         try:
             record = cast("dict[str, Any]", parse_json(read_whole(path)))
-            batch = _batch_in(record, path.stem)
+            model, batch_id = record["model"], record["batch_id"]
+            ids, created_s = record["ids"], float(record["created_s"])
             is_ours = record["url"] == self._url
-            is_theirs = batch.batch_id is None and _runs_elsewhere(*record["writer"])
+            if not all(isinstance(text, str) for text in (model, batch_id or "", *ids)):
+                raise ValueError("expected texts as model, batch_id and ids")
+            if not 0 <= created_s <= time.time() + _DAY_S:
+                raise ValueError("expected seconds since 1970 as created_s")
         except (IsADirectoryError, FileNotFoundError, *NOT_READABLE) as error:
             logger.warning("{} is no record of a batch and is passed over: {!r}", path, error)
             return
-        if time.time() - batch.created_s > _KEPT_S:
+        if time.time() - created_s > _KEPT_S:
             path.unlink(missing_ok=True)
-        # What another process is submitting right now is its own to finish.
-        elif is_ours and not is_theirs:
+        elif is_ours:
+            batch = SentBatch(model, dict.fromkeys(ids), path.stem, batch_id, created_s)
             self._batches.update(dict.fromkeys(batch.ids, batch))
-
-
-def _batch_in(record: Mapping[str, object], name: str) -> SentBatch:
-    """The batch in a file of the ledger."""
-    model, ids, batch_id = record["model"], record["ids"], record["batch_id"]
-    created_s = record["created_s"]
-    if (
-        not isinstance(model, str)
-        or not (batch_id is None or isinstance(batch_id, str))
-        or not (isinstance(ids, list) and all(isinstance(custom_id, str) for custom_id in ids))
-        or not (isinstance(created_s, int | float) and 0 <= created_s <= time.time() + _DAY_S)
-    ):
-        raise ValueError("expected model, ids, batch_id and created_s of a batch")
-    return SentBatch(model, dict.fromkeys(ids), name, batch_id, float(created_s))
-
-
-def _runs_elsewhere(host: str, pid: int) -> bool:
-    """Return whether another process of this machine has a number."""
-    if host != socket.gethostname() or pid == os.getpid() or pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
 
 
 BATCH_CONCURRENCY: Final = 350_000
