@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache, lru_cache
@@ -263,8 +264,7 @@ class Budget:
         self._prices = prices
         self._mode: JudgeMode = mode
         self._is_own_server = is_own_server
-        self.in_flight: dict[asyncio.Task[object] | None, float] = {}
-        """Worst case of each task's request."""
+        self.n_in_flight = 0
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
         self._excess = 1.0
@@ -303,23 +303,19 @@ class Budget:
                 if (set_aside := self._set_aside(max(plain, cost), plain)) is not None:
                     return set_aside
                 self._settled.clear()
-                try:
+                # Budgets of the same purse belong to other event loops.
+                with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
-                except asyncio.TimeoutError:
-                    # Tasks may end without settling: others would wait for ever.
-                    for task, cost in list(self.in_flight.items()):
-                        if task is not None and task.done():
-                            self.settle(cost, cost, task)
 
     def _set_aside(self, cost_usd: float, least_usd: float) -> float | None:
         """Set a cost aside if it is within the limit, or the least if nothing else is in flight."""
         with self._purse.lock:
             budgets = self._purse.budgets
             taken_usd = sum(budget.spent_usd + budget.reserved_usd for budget in budgets)
-            has_others = any(budget.in_flight for budget in budgets)
+            has_others = any(budget.n_in_flight for budget in budgets)
             for usd in (cost_usd,) if has_others else (cost_usd, least_usd):
                 if taken_usd + usd <= self._limit_usd:
-                    self.in_flight[asyncio.current_task()] = usd
+                    self.n_in_flight += 1
                     self.reserved_usd += usd
                     return usd
             if not has_others:
@@ -332,13 +328,11 @@ class Budget:
                 )
             return None
 
-    def settle(
-        self, reserved_usd: float, billed_usd: float, task: asyncio.Task[Any] | None = None
-    ) -> None:
-        """Put the cost of a task's request, by default this one's, in place of its worst case."""
+    def settle(self, reserved_usd: float, billed_usd: float) -> None:
+        """Put the cost of a request in place of its worst case."""
         with self._purse.lock:
-            self.in_flight.pop(task or asyncio.current_task(), None)
-            self.reserved_usd = self.reserved_usd - reserved_usd if self.in_flight else 0.0
+            self.n_in_flight -= 1
+            self.reserved_usd = self.reserved_usd - reserved_usd if self.n_in_flight else 0.0
             self.spent_usd += billed_usd
         self._settled.set()
 
