@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from math import inf
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from loguru import logger
 
@@ -104,6 +104,16 @@ class _Attempts:
         self.latest_s = now_s
 
 
+class Turn(NamedTuple):
+    """Place of a chain in line."""
+
+    order: int
+    """Requests with a lower one go out first."""
+    about: bytes | None
+    """Digest of the caption, which chooses the replica."""
+    is_cancelled: Callable[[], bool]
+
+
 class Asker:
     """Gives each request its outcome; for the event loop alone."""
 
@@ -149,16 +159,18 @@ class Asker:
         self._n_forbidden = 0
 
     async def ask(
-        self, about: bytes | None, request: Request, read: Callable[[Reply], T | None]
+        self, turn: Turn, request: Request, read: Callable[[Reply], T | None]
     ) -> Asked[T]:
         """Ask, read the reply, and ask again if it cannot be read; see :class:`.request.Ask`."""
-        if about is not None:
-            request = replace(request, about=about)
+        if turn.is_cancelled():
+            raise asyncio.CancelledError
+        if turn.about is not None:
+            request = replace(request, about=turn.about)
         usage, reply, cached, attempt = NO_USAGE, Reply(""), True, 0
         failure: Failure
         try:
             while attempt == 0 or self._has_attempt(request, attempt):
-                reply, from_store = await self._reply(request, attempt)
+                reply, from_store = await self._reply(turn, request, attempt)
                 cached = cached and from_store
                 used = _usage(reply, from_store=from_store)
                 usage = used if usage is NO_USAGE else usage + used
@@ -220,7 +232,7 @@ class Asker:
     def _ask_until(self, request: Request, attempt: int) -> int:
         return self._until.setdefault(request.key(0), attempt + 1 + self._config.n_rereads)
 
-    async def _reply(self, request: Request, attempt: int) -> tuple[Reply, bool]:
+    async def _reply(self, turn: Turn, request: Request, attempt: int) -> tuple[Reply, bool]:
         """Return a reply, and whether it cost nothing."""
         if request.model == LEXICAL:
             return Reply(request.stand_in(), "stop", is_final=True), False
@@ -234,23 +246,22 @@ class Asker:
                 return self._named(stored, request), True
             twin = self._under_way.get(key)
             if twin is None or twin.done():
-                return await self._send_once(request, attempt, key), False
-            self._slots.hand_out_soon()
+                return await self._send_once(turn, request, attempt, key), False
             try:
                 reply = await asyncio.shield(twin)
             except TooLateError:
-                if request.is_too_late:
+                if request.is_too_late or turn.is_cancelled():
                     raise
             else:
                 self._meter.n_shared += 1
                 return reply, True
 
-    async def _send_once(self, request: Request, attempt: int, key: bytes) -> Reply:
+    async def _send_once(self, turn: Turn, request: Request, attempt: int, key: bytes) -> Reply:
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._under_way[key] = twin
         self._meter.n_asking += 1
         try:
-            reply = await self._send(request, attempt, key)
+            reply = await self._send(turn, request, attempt, key)
         except BaseException as error:
             is_usual = isinstance(error, Exception)
             twin.set_exception(error if is_usual else JudgeStoppedError(f"ended by {error!r}"))
@@ -263,22 +274,21 @@ class Asker:
             self._meter.n_asking -= 1
             self._under_way.pop(key, None)
 
-    async def _send(self, request: Request, attempt: int, key: bytes) -> Reply:
+    async def _send(self, turn: Turn, request: Request, attempt: int, key: bytes) -> Reply:
         """Send a request until it is answered or given up; the reply is on disk."""
         failed: _Attempts | None = None
         if not self._stored.is_writable:
             self._stored.require_writable()
         while True:
-            if self._stopped or request.until_s is not None:
-                self._check(request)
-            await self._slots.acquire(request.until_s)
+            if self._stopped:
+                self._check(turn, request)
+            await self._slots.acquire(turn.order, request.until_s)
             given_s = request.timeout_s
             if self._config.mode == "now":
                 given_s = self._concurrency.time_for(given_s, failed.n_timeouts if failed else 0)
             flight = Flight(request.timeout_s, given_s, time.monotonic())
             try:
-                if self._stopped or request.until_s is not None:
-                    self._check(request)
+                self._check(turn, request)
                 reply = await self._fly(request, attempt, flight)
                 self._count(request, reply, flight)
                 await self._stored.save(request.model, key, reply)
@@ -295,11 +305,12 @@ class Asker:
                 self._slots.release()
             await asyncio.sleep(wait_s)
 
-    def _check(self, request: Request) -> None:
-        error = self._stopped.get((request.model, request.shown))
-        if error is not None:
+    def _check(self, turn: Turn, request: Request) -> None:
+        """Raise if a request is not to be sent any more."""
+        error = self._stopped and self._stopped.get((request.model, request.shown))
+        if error:
             raise type(error)(str(error))
-        if request.is_too_late:
+        if turn.is_cancelled() or request.is_too_late:
             raise TooLateError
 
     def _stopping(self, request: Request, error: JudgeStoppedError) -> JudgeError:

@@ -1,10 +1,9 @@
 """The engine: asks a model as many questions at once as its endpoint takes.
 
 An event loop in a thread of its own, usable from any thread. A *chain* is the requests of one
-question, one after the other or several at once. Chains start in the order of submission, when a
-slot is free that no earlier request waits for, so that the questions of a caption stay together. A
-request holds a slot on the wire and while its reply is saved, never while it waits to be sent
-again.
+question, one after the other or several at once. Chains start in the order of submission, and the
+requests of earlier chains go out first, so that the questions of a caption stay together. A request
+holds a slot on the wire and while its reply is saved, never while it waits to be sent again.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.asker import Asker
+from lmms_eval_captions.judges.endpoint.asker import Asker, Turn
 from lmms_eval_captions.judges.endpoint.batch import BatchClient
 from lmms_eval_captions.judges.endpoint.client import ChatClient, Replicas
 from lmms_eval_captions.judges.endpoint.cost import Budget, CappedClient, load_prices
@@ -36,10 +35,8 @@ from lmms_eval_captions.judges.endpoint.progress import Meter, Progress, Totals
 from lmms_eval_captions.judges.endpoint.request import (
     About,
     Ask,
-    Asked,
     Chain,
     Client,
-    Request,
     Shown,
 )
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
@@ -54,9 +51,8 @@ _CLOSE_S: Final = 60.0
 _END_S: Final = 10.0
 """Seconds that cancelled chains have to end in."""
 _CLIENT_CLOSE_S: Final = 30.0
-_MOST_CHAINS: Final = 5
-"""Chains that may be alive at once, as a multiple of the requests in flight; the others wait to
-send a request again."""
+_MOST_CHAINS: Final = 2
+"""Chains that are alive at once, as a multiple of the requests in flight."""
 _YOUNG_OBJECTS: Final = 50_000
 _FORKED: Final = (
     "this process was forked from one that was {words.work}, and the {words.who}'s connections "
@@ -103,7 +99,6 @@ class Engine:
         self._slots = Slots(
             Concurrency(config.concurrency, start=start),
             Pace(self._limits, config.max_rate),
-            self._fill,
         )
         self._stored = StoredReplies(
             config.store,
@@ -116,8 +111,7 @@ class Engine:
         )
         self._queue: deque[tuple[_Caption[Any], int]] = deque()
         self._chains: set[asyncio.Task[None]] = set()
-        self._n_starting = 0
-        """Chains that have started and not asked yet: a free slot is kept for each."""
+        self._n_started = 0
         self._futures: set[Future[Any]] = set()
         self._logged: set[str] = set()
         self._lock = threading.Lock()
@@ -202,50 +196,29 @@ class Engine:
             self._asker.forget_outages()
         self.meter.count_submitted(len(caption.chains))
         self._queue.extend((caption, index) for index in range(len(caption.chains)))
-        self._slots.hand_out()
+        self._fill()
 
     def _fill(self) -> None:
-        """Start chains while slots are free for them."""
-        try:
-            most = _MOST_CHAINS * self.config.concurrency
-            while (
-                self._queue
-                and self._slots.has_room_for(self._n_starting)
-                and len(self._chains) < most
-                and not self._ending.done()
-            ):
-                caption, index = self._queue.popleft()
-                if caption.future.cancelled():
-                    self.meter.count_done()
-                else:
-                    self._start(caption, index)
-        except BaseException as error:
-            self._on_defect(error)
-            raise
+        """Start chains."""
+        most = _MOST_CHAINS * self.config.concurrency
+        while self._queue and len(self._chains) < most and not self._ending.done():
+            caption, index = self._queue.popleft()
+            if caption.future.cancelled():
+                self.meter.count_done()
+            else:
+                task = self._loop.create_task(
+                    self._run(caption, index, self._ask_of(caption, index))
+                )
+                self._chains.add(task)
+                task.add_done_callback(self._ended)
 
-    def _start(self, caption: _Caption[Any], index: int) -> None:
-        digests = caption.about
-        about: bytes | None = None
-        if digests is not None and len(self._replicas) > 1:
-            about = digests if isinstance(digests, bytes) else digests[index]
-        is_starting = True
-
-        def started() -> None:
-            nonlocal is_starting
-            self._n_starting -= is_starting
-            is_starting = False
-
-        async def ask(request: Request, read: Any) -> Asked[Any]:  # noqa: ANN401 - see Ask
-            if is_starting:
-                started()
-            elif caption.future.cancelled():
-                raise asyncio.CancelledError
-            return await self._asker.ask(about, request, read)
-
-        self._n_starting += 1
-        task = self._loop.create_task(self._run(caption, index, ask))
-        self._chains.add(task)
-        task.add_done_callback(partial(self._ended, started))
+    def _ask_of(self, caption: _Caption[Any], index: int) -> Ask:
+        """Return the function by which a chain asks."""
+        digests = caption.about if len(self._replicas) > 1 else None
+        about = digests if digests is None or isinstance(digests, bytes) else digests[index]
+        self._n_started += 1
+        turn = Turn(self._n_started, about, caption.future.cancelled)
+        return partial(self._asker.ask, turn)
 
     async def _run(self, caption: _Caption[Any], index: int, ask: Ask) -> None:
         """Run one chain; its caption's future is settled whatever is raised."""
@@ -269,13 +242,12 @@ class Engine:
                     with suppress(InvalidStateError, KeyError):
                         future.set_result([caption.results[i] for i in range(len(caption.chains))])
 
-    def _ended(self, started: Any, task: asyncio.Task[None]) -> None:  # noqa: ANN401
+    def _ended(self, task: asyncio.Task[None]) -> None:
         try:
-            started()
             self._chains.discard(task)
             if not self._ending.done():
-                self._slots.hand_out_soon()
                 task.result()
+                self._fill()
         except BaseException as error:  # noqa: BLE001 - captions might wait for ever
             self._on_defect(error)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import inf, sqrt
 from typing import Final
 
@@ -346,22 +347,20 @@ class Pace:
 
 
 class Slots:
-    """A semaphore whose size changes and whose rate is limited; for the event loop alone."""
+    """A semaphore whose size changes and whose rate is limited; for the event loop alone.
 
-    def __init__(self, concurrency: Concurrency, pace: Pace, on_free: Callable[[], None]) -> None:
+    The request with the lowest order is next.
+    """
+
+    def __init__(self, concurrency: Concurrency, pace: Pace) -> None:
         self.concurrency = concurrency
         self.pace = pace
-        self._on_free = on_free
-        self.n_held = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.n_held = self._n_asked = 0
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._is_due = self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def has_room_for(self, n: int) -> bool:
-        """Return whether more than ``n`` slots are free that no request waits for."""
-        return not self._waiting and self.n_held + n < self.concurrency.limit
-
-    async def acquire(self, until_s: float | None = None) -> None:
+    async def acquire(self, order: int, until_s: float | None = None) -> None:
         """Take a slot; hold it on the wire and while the reply is saved."""
         is_free = not self._waiting and self.n_held < self.concurrency.limit
         if is_free and not self._is_closed and self.pace.take(time.monotonic()):
@@ -369,7 +368,8 @@ class Slots:
             return
         loop = asyncio.get_running_loop()
         granted = loop.create_future()
-        self._waiting.append(granted)
+        self._n_asked += 1
+        heappush(self._waiting, (order, self._n_asked, granted))
         timer = None
         if until_s is not None:
             timer = loop.call_later(until_s - time.monotonic(), _be_late, granted)
@@ -396,22 +396,19 @@ class Slots:
             asyncio.get_running_loop().call_soon(self.hand_out)
 
     def hand_out(self) -> None:
-        """Hand out free slots to those who wait, then to new chains."""
+        """Hand out free slots to those who wait."""
         self._is_due = False
-        if self._is_closed:
-            return
-        while self._waiting and self.n_held < self.concurrency.limit:
-            if self._waiting[0].done():
-                self._waiting.popleft()
+        while self._waiting and self.n_held < self.concurrency.limit and not self._is_closed:
+            if self._waiting[0][2].done():
+                heappop(self._waiting)
             elif self.pace.take(time.monotonic()):
-                self._waiting.popleft().set_result(None)
+                heappop(self._waiting)[2].set_result(None)
                 self.n_held += 1
             else:
                 if self._timer is None:
                     loop = asyncio.get_running_loop()
                     self._timer = loop.call_later(self.pace.wait_s(), self._on_timer)
                 return
-        self._on_free()
 
     def close(self) -> None:
         """Hand out nothing more."""

@@ -55,7 +55,7 @@ def _is_idle(engine: Engine) -> bool:
     slots = engine._slots
     return not (
         slots.n_held
-        or any(not granted.done() for granted in slots._waiting)
+        or any(not granted.done() for *_, granted in slots._waiting)
         or any(not task.done() for task in engine._chains)
     )
 
