@@ -29,6 +29,7 @@ from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted, redact_url
 from lmms_eval_captions.judges.errors import (
     BROKEN_OFF,
+    BlindModelError,
     JudgeError,
     JudgeRequestError,
     JudgeStoppedError,
@@ -259,6 +260,7 @@ class Adaptations:
             try:
                 reply = await send(sent)
             except JudgeError as error:
+                self._check_sight(request, error)
                 first = first or error
                 changed = self._changed(form, usual, error, request, known)
                 if changed is None:
@@ -273,6 +275,16 @@ class Adaptations:
                     return reply
                 return replace(reply, refused=_refused(form, request, attempt))
         raise first or JudgeRequestError("no form of the request can be sent")
+
+    def _check_sight(self, request: Request, error: JudgeError) -> None:
+        """Raise if an error says that the model cannot be shown what a request shows."""
+        shown = request.shown
+        if shown and error.status != 429 and cannot_see(error.said or str(error)):
+            words = self._words
+            advice = words.video if shown == "a video" else words.sight
+            raise BlindModelError(
+                f"the {words.who} {request.model!r} cannot be shown {shown}: {error}; {advice}"
+            ) from error
 
     async def _formed(self, request: Request, attempt: int, form: _Form) -> Request | None:
         """Return a request in a form; ``None`` if pictures cannot be that small."""

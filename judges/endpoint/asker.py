@@ -7,8 +7,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count
 from math import inf
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,7 +14,6 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.adapt import (
     Adaptations,
-    cannot_see,
     is_own,
     is_same_name,
     served_name,
@@ -328,10 +325,17 @@ class Asker:
         return error
 
     async def _fly(self, request: Request, attempt: int, flight: Flight) -> Reply:
+        client = self._client = self._client or self._open_client()
+        n_sent = 0
+
+        async def send(adapted: Request) -> Reply:
+            nonlocal n_sent
+            n_sent += 1
+            if n_sent > 1 and (wait_s := self._pace.send_again(time.monotonic())):
+                await asyncio.sleep(wait_s)
+            return await client.complete(adapted, attempt, timeout_s=flight.given_s)
+
         self.in_flight.add(flight)
-        if self._client is None:
-            self._client = self._open_client()
-        send = partial(self._once, self._client, attempt, flight, count())
         try:
             reply = await self._adaptations.send(request, attempt, send)
         finally:
@@ -340,23 +344,6 @@ class Asker:
         if reply.model is not None and is_same_name(reply.model, request.model):
             return replace(reply, model=None)
         return reply
-
-    async def _once(
-        self, client: Client, attempt: int, flight: Flight, n_sent: count[int], request: Request
-    ) -> Reply:
-        if next(n_sent) and (wait_s := self._pace.send_again(time.monotonic())):
-            await asyncio.sleep(wait_s)
-        try:
-            return await client.complete(request, attempt, timeout_s=flight.given_s)
-        except JudgeError as error:
-            shown = request.shown
-            if not shown or error.status == 429 or not cannot_see(error.said or str(error)):
-                raise
-            advice = self._words.video if shown == "a video" else self._words.sight
-            raise BlindModelError(
-                f"the {self._words.who} {request.model!r} cannot be shown {shown}: {error}; "
-                f"{advice}"
-            ) from error
 
     def _count(self, request: Request, reply: Reply, flight: Flight) -> None:
         now_s = time.monotonic()
@@ -415,9 +402,11 @@ class Asker:
         n_attempts = config.n_attempts * (_MORE_ATTEMPTS if self._share_failing > _MANY_FAIL else 1)
         is_too_long = now_s - failed.started_s - failed.timed_out_s > config.patience_s
         has_tried = failed.n_failed >= config.n_attempts
-        # Only different requests that fail are an outage, or one that reaches nobody.
+        # Only different requests that fail are an outage, or one that reaches nobody. While other
+        # questions are under way it is not known which of them it is.
         is_outage = error.kind == NOT_CONNECTED or len(self._failing) > 1
-        is_lonely = not is_outage and self._last_success_s < failed.since_s
+        has_others = self._meter.n_submitted - self._meter.n_done > 1
+        is_lonely = not (is_outage or has_others) and self._last_success_s < failed.since_s
         if (
             failed.n_own >= _OWN_ATTEMPTS
             or failed.n_alone >= n_attempts
