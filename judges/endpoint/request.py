@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from math import isfinite
 from operator import add
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypedDict, TypeVar
 
@@ -191,22 +190,18 @@ class Reply:
         """Read what :meth:`to_json` wrote."""
         try:
             record = json.loads(whole_json(line.decode("ascii")))
-            reason, logprobs = record["finish_reason"], record.get("logprobs")
-            n_input = _count(record["input_tokens"])
-            return cls(
-                text=_text(record["text"]),
-                finish_reason=None if reason is None else _text(reason),
-                input_tokens=n_input,
-                output_tokens=_count(record["output_tokens"]),
-                logprobs=None if logprobs is None else tuple(_token(*token) for token in logprobs),
-                refused=tuple(map(_text, record.get("refused", ()))),
-                model=_text(record["model"]) if "model" in record else None,
-                endpoint=_text(record["endpoint"]) if "endpoint" in record else None,
-                cached_tokens=min(n_input, _count(record.get("cached_tokens"))),
-                is_only_reasoning=record.get("is_only_reasoning") is True,
-            )
+            record["refused"] = tuple(record.get("refused", ()))
+            if record.get("logprobs") is not None:
+                record["logprobs"] = tuple(
+                    NumberToken(int(start), text, {name: float(log) for name, log in logs.items()})
+                    for start, text, logs in record["logprobs"]
+                )
+            reply = cls(**record)
         except (TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"expected a stored reply, got {line[:80]!r}: {error}") from error
+        if not (isinstance(reply.text, str) and isinstance(reply.input_tokens, int)):
+            raise ValueError(f"expected a stored reply, got {line[:80]!r}")  # noqa: TRY004 - of the line
+        return reply
 
 
 class Client(Protocol):
@@ -223,23 +218,6 @@ class Client(Protocol):
 
     async def close(self) -> None:
         """Close every connection."""
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text, got {value!r:.80}")
-    return value
-
-
-def _token(start: int, text: str, alternatives: Mapping[str, float]) -> NumberToken:
-    shares = {name: float(value) for name, value in alternatives.items()}
-    if not all(map(isfinite, shares.values())):
-        raise TypeError(f"expected log-probabilities, got {alternatives!r:.80}")
-    return NumberToken(int(start), _text(text), shares)
-
-
-def _count(value: object) -> int:
-    return max(0, value) if isinstance(value, int) else 0
 
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -232,11 +232,8 @@ async def judge_question(
     request = _request(question, options, caption, config=config, run=run)
     asked = await ask(request, partial(read_choice, options=options))
     choice = None if asked.value is None else options[LETTERS.index(asked.value)]
-    return QuizJudgement(
-        category=question.category,
-        question=question.question,
-        answer=question.answer,
-        run=run,
+    return replace(
+        silent_judgement(question, run),
         choice=choice,
         verdict=None if choice is None else outcome(choice, question.answer),
         **asked.outcome(),

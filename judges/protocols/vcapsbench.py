@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -198,11 +198,8 @@ async def judge_question(
     asked = await asyncio.gather(*asking)
     answers = tuple(outcome.value for outcome in asked)
     predicted = consensus(answers)
-    return AgreementJudgement(
-        category=question.category,
-        question=question.question,
-        answer=question.answer,
-        run=run,
+    return replace(
+        silent_judgement(question, run),
         asks=answers,
         predicted_answer=predicted,
         verdict=None if predicted is None else agreement(predicted, question.answer),

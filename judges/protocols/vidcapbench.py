@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -142,12 +142,8 @@ async def judge_question(
         request = _grade_request(question, answered.value, config=config, run=run)
         graded = await ask(request, read_correctness)
         outcome = graded.outcome(answered)
-    return CorrectnessJudgement(
-        question=question.question,
-        answer=question.answer,
-        dimension=question.dimension,
-        sub_category=question.sub_category,
-        run=run,
+    return replace(
+        silent_judgement(question, run),
         predicted_answer=answered.value,
         verdict=None if graded is None else graded.value,
         **outcome,
