@@ -146,6 +146,8 @@ class Asker:
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked anew in this run."""
         self.in_flight: set[Flight] = set()
+        self.n_backing_off = 0
+        """Requests that wait to be sent again."""
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         self._last_success_s = -inf
         self._had_outage = False
@@ -300,7 +302,11 @@ class Asker:
                 wait_s = self._after_failure(request, error, failed, flight)
             finally:
                 self._slots.release()
-            await asyncio.sleep(wait_s)
+            self.n_backing_off += 1
+            try:
+                await asyncio.sleep(wait_s)
+            finally:
+                self.n_backing_off -= 1
 
     def _check(self, turn: Turn, request: Request) -> None:
         """Raise if a request is not to be sent any more."""
@@ -402,49 +408,43 @@ class Asker:
         n_attempts = config.n_attempts * (_MORE_ATTEMPTS if self._share_failing > _MANY_FAIL else 1)
         is_too_long = now_s - failed.started_s - failed.timed_out_s > config.patience_s
         has_tried = failed.n_failed >= config.n_attempts
-        # Only different requests that fail are an outage, or one that reaches nobody. While other
-        # questions are under way it is not known which of them it is.
+        # Only different requests that fail are an outage, or one that reaches nobody. As long as
+        # other questions are under way, these will tell.
         is_outage = error.kind == NOT_CONNECTED or len(self._failing) > 1
         has_others = self._meter.n_submitted - self._meter.n_done > 1
-        is_lonely = not (is_outage or has_others) and self._last_success_s < failed.since_s
+        is_answering = self._last_success_s >= failed.since_s
+        is_lonely = not (is_outage or has_others or is_answering)
         if (
             failed.n_own >= _OWN_ATTEMPTS
             or failed.n_alone >= n_attempts
             or (has_tried and (config.mode == "batch" or is_lonely))
-            or (is_too_long and self._last_success_s >= failed.since_s)
+            or (is_too_long and is_answering)
         ):
             self._n_fruitless += 1
             if self._n_fruitless >= _MOST_FRUITLESS:
-                self._end(
-                    request,
-                    f"the {self._words.who} gave no usable answer to {_MOST_FRUITLESS} requests in "
-                    f"a row, {self._words.work} stopped: {error}",
-                    error,
-                )
+                what = f"no usable answer to {_MOST_FRUITLESS} requests in a row"
+                raise self._outage(request, what, error) from error
             # The time that a gateway gives (504) cannot be set here.
-            advice = ""
-            if error.timed_out and error.status is None:
-                advice = f"; {self._words.timeout} gives more time"
+            is_ours = error.timed_out and error.status is None
+            advice = f"; {self._words.timeout} gives more time" if is_ours else ""
             raise GaveUpError(f"gave up on this request: {error}{advice}") from error
-        silent_s = now_s - max(failed.since_s, self._last_success_s)
         # An endpoint that never answered gets no extra time: its address may be wrong.
         is_known = self._last_success_s > -inf and not self._had_outage
-        patience_s = config.outage_patience_s if is_known else 0.0
-        if is_too_long or (has_tried and silent_s > patience_s):
-            since_s = max(failed.started_s, self._last_success_s)
+        silent_s = now_s - max(failed.since_s, self._last_success_s)
+        is_silent = is_outage and silent_s > (config.outage_patience_s if is_known else 0.0)
+        if is_too_long or (has_tried and is_silent):
+            silent_s = now_s - max(failed.started_s, self._last_success_s)
             ever = "" if self._last_success_s > -inf else " (it has given none yet)"
-            self._end(
-                request,
-                f"the {self._words.who} gave no reply to any request for {now_s - since_s:.0f} s"
-                f"{ever}, {self._words.work} stopped: {error}",
-                error,
-            )
+            what = f"no reply to any request for {silent_s:.0f} s{ever}"
+            raise self._outage(request, what, error) from error
 
-    def _end(self, request: Request, words: str, cause: JudgeError) -> None:
+    def _outage(self, request: Request, what: str, cause: JudgeError) -> JudgeStoppedError:
+        """Stop a request's model, and return the error."""
         self._had_outage = True
-        error = EndpointSilentError(words)
+        words = self._words
+        error = EndpointSilentError(f"the {words.who} gave {what}, {words.work} stopped: {cause}")
         self.stop(request.model, error, request.shown)
-        raise error from cause
+        return error
 
     def _hint(self, reply: Reply) -> str:
         if reply.finish_reason == "content_filter":

@@ -51,8 +51,9 @@ _CLOSE_S: Final = 60.0
 _END_S: Final = 10.0
 """Seconds that cancelled chains have to end in."""
 _CLIENT_CLOSE_S: Final = 30.0
-_MOST_CHAINS: Final = 2
-"""Chains that are alive at once, as a multiple of the requests in flight."""
+_MOST_CHAINS: Final = 5
+"""Chains that may be alive at once, as a multiple of the requests in flight; the others wait to
+send a request again."""
 _YOUNG_OBJECTS: Final = 50_000
 _FORKED: Final = (
     "this process was forked from one that was {words.work}, and the {words.who}'s connections "
@@ -99,6 +100,7 @@ class Engine:
         self._slots = Slots(
             Concurrency(config.concurrency, start=start),
             Pace(self._limits, config.max_rate),
+            self._fill,
         )
         self._stored = StoredReplies(
             config.store,
@@ -199,18 +201,24 @@ class Engine:
         self._fill()
 
     def _fill(self) -> None:
-        """Start chains."""
-        most = _MOST_CHAINS * self.config.concurrency
-        while self._queue and len(self._chains) < most and not self._ending.done():
-            caption, index = self._queue.popleft()
-            if caption.future.cancelled():
-                self.meter.count_done()
-            else:
-                task = self._loop.create_task(
-                    self._run(caption, index, self._ask_of(caption, index))
-                )
-                self._chains.add(task)
-                task.add_done_callback(self._ended)
+        """Start chains, one for each request that may be in flight."""
+        try:
+            most = _MOST_CHAINS * self.config.concurrency
+            while self._queue and len(self._chains) < most and not self._ending.done():
+                n_active = len(self._chains) - self._asker.n_backing_off
+                if n_active >= self._slots.concurrency.limit:
+                    return
+                caption, index = self._queue.popleft()
+                if caption.future.cancelled():
+                    self.meter.count_done()
+                else:
+                    running = self._run(caption, index, self._ask_of(caption, index))
+                    task = self._loop.create_task(running)
+                    self._chains.add(task)
+                    task.add_done_callback(self._ended)
+        except BaseException as error:
+            self._on_defect(error)
+            raise
 
     def _ask_of(self, caption: _Caption[Any], index: int) -> Ask:
         """Return the function by which a chain asks."""

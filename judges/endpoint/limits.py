@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf, sqrt
@@ -352,9 +352,10 @@ class Slots:
     The request with the lowest order is next.
     """
 
-    def __init__(self, concurrency: Concurrency, pace: Pace) -> None:
+    def __init__(self, concurrency: Concurrency, pace: Pace, on_free: Callable[[], None]) -> None:
         self.concurrency = concurrency
         self.pace = pace
+        self._on_free = on_free
         self.n_held = self._n_asked = 0
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._is_due = self._is_closed = False
@@ -396,7 +397,7 @@ class Slots:
             asyncio.get_running_loop().call_soon(self.hand_out)
 
     def hand_out(self) -> None:
-        """Hand out free slots to those who wait."""
+        """Hand out free slots to those who wait, then start new chains."""
         self._is_due = False
         while self._waiting and self.n_held < self.concurrency.limit and not self._is_closed:
             if self._waiting[0][2].done():
@@ -409,6 +410,7 @@ class Slots:
                     loop = asyncio.get_running_loop()
                     self._timer = loop.call_later(self.pace.wait_s(), self._on_timer)
                 return
+        self._on_free()
 
     def close(self) -> None:
         """Hand out nothing more."""

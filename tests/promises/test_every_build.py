@@ -331,7 +331,7 @@ def test_an_outage_at_every_stage_costs_a_second_start(
             if steps:
                 # An outage, or where a request was answered between two failures, too few replies.
                 with pytest.raises(JudgeError, match=r"no reply to any request|have no reply"):
-                    _build(kind, clips, tmp_path, server, timeout_s=0.2)
+                    _build(kind, clips, tmp_path, server)
         server.builder.spoil = spoil_nothing
         assert _build(kind, clips, tmp_path, server).n_lost == 0
         assert server.n_repeated() == 0
@@ -372,7 +372,7 @@ def test_the_last_request_that_is_never_answered_is_lost_alone(
     whole: Undisturbed = undisturbed(kind, clips, 4)
     with BuilderServer(Builder(Told(n_questions=4))) as server:
         server.builder.spoil = LastOf(step, whole.steps[step], form)
-        assert _build(kind, clips, tmp_path, server, timeout_s=1.0).n_lost == 1
+        assert _build(kind, clips, tmp_path, server).n_lost == 1
         server.builder.spoil = spoil_nothing
         assert _build(kind, clips, tmp_path, server).n_lost == 0
         assert server.n_repeated() == 0

@@ -457,6 +457,8 @@ class Judge:
         self.answered: set[Key] = set()
         self.reached = threading.Event()
         """The request came."""
+        self.submitted = threading.Event()
+        """All captions are handed in: an outage begins no sooner."""
 
     def __call__(self, payload: dict[str, Any]) -> Say | Refuse | str:
         """What a request gets."""
@@ -465,6 +467,8 @@ class Judge:
         lasts = self._kind in ("wrong key", "outage", "outage that passes")
         if key == self._target or (self._n_failures and lasts):
             self._n_failures += 1
+            if self._kind.startswith("outage"):
+                self.submitted.wait(60)
             said = self._fail(key)
             self.reached.set()
             if said is not None:
@@ -521,7 +525,7 @@ def _change_engine(bench: pytest.MonkeyPatch, **changes: Any) -> None:
     bench.setattr(judging, "engine_config", lambda settings: replace(make(settings), **changes))
 
 
-def _judge(benchmark: Benchmark) -> Items:
+def _judge(benchmark: Benchmark, judge: Judge) -> Items:
     """Hand all captions to the hooks, as lmms-eval does."""
     items: Items = {}
     for video in range(N_VIDEOS):
@@ -529,6 +533,7 @@ def _judge(benchmark: Benchmark) -> Items:
         results = [doc.pop("caption", _caption(video))]
         for metric, item in benchmark.process(doc, results).items():
             items.setdefault(metric, []).append(item)
+    judge.submitted.set()
     return items
 
 
@@ -561,7 +566,7 @@ def test_a_calm_run_asks_everything_once_and_has_the_numbers_it_was_told(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
     _set(benchmark, bench)
-    _check(benchmark, _judge(benchmark), set())
+    _check(benchmark, _judge(benchmark, judge), set())
     assert judge.sent == benchmark.order()
 
 
@@ -595,7 +600,7 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
         _judge_and_kill(benchmark, server)
     else:
         lost = benchmark.lost(failed)
-        reasons = _check(benchmark, _judge(benchmark), lost)
+        reasons = _check(benchmark, _judge(benchmark, judge), lost)
         for reason in reasons.values():
             _check_reason(reason, kind)
     if kind in ("wrong key", "cost limit"):
@@ -606,7 +611,7 @@ def test_one_failure_loses_what_it_concerns_and_nothing_else(
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "none")
     server.script = judge = Judge()
     kept = benchmark.lost(failed) if kind in KEPT else set()
-    _check(benchmark, _judge(benchmark), kept)
+    _check(benchmark, _judge(benchmark, judge), kept)
     missing = [] if kind in KEPT else [key for key in benchmark.order() if key not in answered]
     assert sorted(judge.sent) == sorted(missing)
     assert not [line for line in logged if line.startswith("ERROR") or "internal error" in line]
@@ -636,7 +641,7 @@ def _judge_and_kill(benchmark: Benchmark, server: JudgeServer) -> None:
     child = os.fork()
     if not child:
         try:
-            items = _judge(benchmark)
+            items = _judge(benchmark, server.script)
             benchmark.hooks.aggregate_unscored(items["unscored"])
         finally:
             os._exit(0)
