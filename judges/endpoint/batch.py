@@ -13,7 +13,6 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,9 +182,7 @@ class BatchClient:
         self._groups: dict[str, Group] = {}
         """Model, or name of an earlier batch, to requests that are asked now."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._watch: asyncio.Task[None] | None = None
-        self._closing = False
-        self._last_arrival_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._uploading = asyncio.Lock()
         self._accepted: set[str] = set()
         """Names of batches that the provider is at work on."""
@@ -211,7 +208,8 @@ class BatchClient:
 
     async def close(self) -> None:
         """Stop waiting. Batches at the provider go on, and are collected by the next run."""
-        self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -233,35 +231,23 @@ class BatchClient:
         group = self._groups.setdefault(name, Group(model, sent))
         is_full = len(group.lines) >= self._pace.max_requests
         if sent is None and (is_full or group.n_bytes + len(line) > self._pace.max_bytes):
-            self._spawn(self._answered(group))
+            self._spawn(group)
             group = self._groups[name] = Group(model)
         group.add(custom_id, line)
-        self._last_arrival_s = time.monotonic()
-        if self._watch is None:
-            self._watch = self._spawn(self._when_quiet())
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._pace.quiet_s, self._begin)
 
-    async def _when_quiet(self) -> None:
-        while self._groups:
-            wait_s = self._last_arrival_s + self._pace.quiet_s - time.monotonic()
-            if wait_s > 0:
-                await asyncio.sleep(wait_s)
-                continue
-            for group in self._groups.values():
-                self._spawn(self._answered(group))
-            self._groups = {}
-        self._watch = None
+    def _begin(self) -> None:
+        """Answer all that was asked, as nothing more comes."""
+        groups, self._groups, self._timer = self._groups, {}, None
+        for group in groups.values():
+            self._spawn(group)
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
+    def _spawn(self, group: Group) -> None:
+        task = asyncio.get_running_loop().create_task(self._answered(group))
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Note that a task ended; what it raises is raised on, as requests may wait for it."""
-        self._tasks.discard(task)
-        if not self._closing:
-            task.result()
+        task.add_done_callback(self._tasks.discard)
 
     async def _answered(self, group: Group) -> None:
         """Answer a group's requests, with the error if it fails."""

@@ -182,7 +182,8 @@ def test_anthropic_s_limit_is_kept_to_in_its_own_dialect(make_engine: EngineFact
     with AnthropicServer(script) as server:
         engine = make_engine(server.url, api="anthropic", api_key=KEY, concurrency=16)
         assert all(outcome.reason is None for outcome in _ask(engine, 100))
-    assert state["refused"] <= 16
+    # All that is in flight at the end of each of the first two windows.
+    assert state["refused"] <= 2 * 16
 
 
 @pytest.mark.parametrize("slots", [1, 4])
