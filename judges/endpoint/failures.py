@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urljoin
 
@@ -303,21 +302,11 @@ def quotas_in(headers: Mapping[str, str]) -> tuple[Quota, ...]:
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait, >= 0; ``None`` if it does not."""
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None and milliseconds <= 1e3 * _MOST_RETRY_AFTER_S:
-        return milliseconds / 1e3
-    value = headers.get("Retry-After")
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
-            return None
-    # What is not a number is not below anything.
-    return max(0.0, seconds) if seconds <= _MOST_RETRY_AFTER_S else None
+    for name, unit_s in (("retry-after-ms", 1e-3), ("Retry-After", 1.0)):
+        seconds = _seconds(headers.get(name, ""), headers)
+        if seconds is not None and seconds * unit_s <= _MOST_RETRY_AFTER_S:
+            return seconds * unit_s
+    return None
 
 
 def _number(text: str) -> float | None:
@@ -350,7 +339,6 @@ def _seconds(text: str, headers: Mapping[str, str]) -> float | None:
     return max(0.0, seconds) if -_SKEW_S <= seconds <= _MOST_S else None
 
 
-@lru_cache(maxsize=64)
 def _moment_s(text: str) -> float | None:
     """Seconds since 1970 of a date as in RFC 3339, or as in HTTP."""
     try:

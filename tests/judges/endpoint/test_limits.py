@@ -352,6 +352,9 @@ def test_a_limit_of_nothing_is_no_limit() -> None:
         ({"retry-after-ms": "soon"}, None),
         ({"retry-after-ms": "99999999999"}, None),
         ({"Retry-After": "2"}, 2.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "-1"}, None),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, None),
         ({}, None),
     ],
 )

@@ -15,7 +15,7 @@ from conftest import EngineFactory
 from lmms_eval_captions.judges.endpoint.cost import Budget, load_prices
 from lmms_eval_captions.judges.endpoint.dialects import OPENAI
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.failures import Source, failure
+from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.progress import Meter, parts_of
 from lmms_eval_captions.judges.endpoint.replies import counted
 from lmms_eval_captions.judges.endpoint.request import Asked, Message, Reply, Request
@@ -242,21 +242,6 @@ def test_an_error_beside_a_whole_text_leaves_the_reply() -> None:
     """A warning must not cost a good reply."""
     choice: dict[str, object] = {"message": {"content": "yes"}, "finish_reason": "stop"}
     assert _read(choice, error={"message": "deprecated"}).text == "yes"
-
-
-def _retry_after(header: str) -> float | None:
-    error = failure(429, b"{}", SOURCE, headers={"Retry-After": header})
-    assert isinstance(error, JudgeUnavailableError)
-    return error.retry_after_s
-
-
-@pytest.mark.parametrize(
-    ("header", "wait_s"),
-    [("3", 3.0), ("0.5", 0.5), ("-1", 0.0), ("-inf", 0.0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0)],
-)
-def test_a_retry_after_that_can_be_is_honoured(header: str, wait_s: float) -> None:
-    """Seconds or a date; what has passed is no wait."""
-    assert _retry_after(header) == wait_s
 
 
 _MODEL = "gpt-4o-2024-08-06"
