@@ -13,7 +13,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN, read_choice
 from lmms_eval_captions.judges.protocols.gveval import ACCR, read_scores
 from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
-from lmms_eval_captions.judges.protocols.vdc import read_match
+from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
 from runs import Run, environment
 from small_model import NAME

@@ -23,7 +23,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import read_choice
 from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
-from lmms_eval_captions.judges.protocols.vdc import read_match
+from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
 from lmms_eval_captions.judges.protocols.video_rating import read_ratings
 
