@@ -249,6 +249,8 @@ _LOGGING_S: Final = 0.2
 _SILENCE_S: Final = 5.0
 """Silence that the bar shows."""
 _LEAST_USD: Final = 0.005
+_FORMAT: Final = "{desc}"
+"""Format of our lines on a terminal; tqdm keeps several of them apart."""
 
 
 class Progress:
@@ -388,19 +390,8 @@ def fit(parts: Sequence[str], width: int | None) -> str:
 def end_other_bars() -> None:
     """Close the bars of others, when a run ends before they are full."""
     for bar in list(getattr(tqdm, "_instances", ())):
-        if not isinstance(bar, _Line):
+        if bar.bar_format != _FORMAT:
             bar.close()
-
-
-class _Line(tqdm):  # type: ignore[type-arg] # generic in its stubs alone
-    """A line of tqdm's, which keeps several bars apart, with our text."""
-
-    parts: Sequence[str] = ()
-
-    def __str__(self) -> str:
-        columns = self.format_dict["ncols"]
-        # In the last column some terminals begin the next line.
-        return fit(self.parts, columns - 1 if columns and columns > 1 else None)
 
 
 class _Bar:
@@ -412,14 +403,12 @@ class _Bar:
         self._began_s = self._drawn_s = time.monotonic()
         self._moments = deque([(self._began_s, meter.n_done)])
         self._is_begun = False
-        self._line: _Line | None = None
+        self._line: tqdm[Any] | None = None
         """Line of a terminal."""
         # The stream may be closed, or a file on a full disk; here and below.
         with suppress(OSError, ValueError):
             if stream.isatty():
-                _Line.parts = self._parts("")
-                total = meter.n_submitted
-                self._line = _Line(total=total, file=stream, dynamic_ncols=True, miniters=0)
+                self._line = tqdm(file=stream, dynamic_ncols=True, bar_format=_FORMAT)
                 self._drawn_s = -inf
                 self._leave_lines_to_logs()
 
@@ -447,8 +436,10 @@ class _Bar:
                 self._stream.write(f"{', '.join(parts)}\n")
                 self._stream.flush()
             else:
-                self._line.parts = parts
-                self._line.refresh()
+                columns = self._line.format_dict["ncols"]
+                # In the last column some terminals begin the next line.
+                width = columns - 1 if columns and columns > 1 else None
+                self._line.set_description_str(fit(parts, width))
 
     def _parts(self, note: str) -> list[str]:
         """Return the parts of the line, with time passed, time left and rate."""
