@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.judge_check import SAYS_NOTHING, JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.signature import questions_digest
-from lmms_eval_captions.model_wrappers.run_name import launcher_number
+from lmms_eval_captions.model_wrappers.captions import launcher_number
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)

@@ -68,11 +68,7 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
     def create_from_arg_string(
         cls, arg_string: str, additional_config: Mapping[str, object] | None = None
     ) -> CaptionModel:
-        """Make a captioner of ``--model_args``, as lmms-eval does.
-
-        Raises:
-            SettingsError: If an argument has no name, or cannot be used.
-        """
+        """Make a captioner of ``--model_args``, as lmms-eval does."""
         return cls.create_from_arguments(parse_model_args(arg_string), additional_config)
 
     @classmethod
@@ -100,15 +96,19 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
 
     def loglikelihood(self, requests: Sequence[Instance]) -> NoReturn:
         """Refuse: no probabilities are asked of a captioner."""
-        raise NotImplementedError(_refusal(self, "loglikelihood", requests))
+        self._refuse("loglikelihood", requests)
 
     def generate_until_multi_round(self, requests: Sequence[Instance]) -> Sequence[Sequence[str]]:
         """Refuse: a caption is one answer."""
-        raise NotImplementedError(_refusal(self, "generate_until_multi_round", requests))
+        self._refuse("generate_until_multi_round", requests)
 
     def generate_visual_cot(self, requests: Sequence[Instance]) -> NoReturn:
         """Refuse: a captioner draws no pictures."""
-        raise NotImplementedError(_refusal(self, "generate_visual_cot", requests))
+        self._refuse("generate_visual_cot", requests)
+
+    def _refuse(self, kind: str, requests: Sequence[Instance]) -> NoReturn:
+        tasks = {str(request.task_name) for request in requests}
+        raise NotImplementedError(words_of_refusal(shown_name(type(self)), {kind: tasks}))
 
 
 def read_request(
@@ -154,11 +154,6 @@ def read_request(
     )
 
 
-def _refusal(model: CaptionModel, kind: str, requests: Sequence[Instance]) -> str:
-    tasks = sorted({str(request.task_name) for request in requests})
-    return words_of_refusal(shown_name(type(model)), {kind: tasks})
-
-
 def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
     """Raise, before anything is captioned, if a captioner cannot answer some of a run's tasks.
 
@@ -179,11 +174,7 @@ def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
 
 
 def words_of_refusal(model: str, kinds: Mapping[str, Iterable[str]]) -> str:
-    """Return why a captioner cannot answer the requests of some tasks.
-
-    Args:
-        model: The captioner's name.
-        kinds: Tasks by the kind of their requests.
+    """Return why a captioner cannot answer the requests of some tasks, by their kind.
 
     >>> words_of_refusal("CaptionHf", {"loglikelihood": ["b", "a"]})
     'CaptionHf writes texts, it cannot serve loglikelihood requests (a, b); leave these tasks out'

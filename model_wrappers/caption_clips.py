@@ -13,9 +13,8 @@ from lmms_eval_captions.model_wrappers.model_args import Generation, parse_model
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from lmms_eval.api.instance import Instance
+    from typing_extensions import Self
 
     from lmms_eval_captions.model_wrappers.base import CaptionModel
 
@@ -41,7 +40,6 @@ GREEDY: Final[Mapping[str, object]] = MappingProxyType(
 """Generation settings of VDC's tasks."""
 _TASK: Final = "clips"
 """Name of the task that the requests are of; no task of a run goes by it."""
-_SPLIT: Final = "test"
 _REASONING: Final = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
 """Reasoning tags that lmms-eval removes by default (``--reasoning_tags``)."""
 
@@ -94,19 +92,30 @@ class ClipCaptioner:
             CaptionsError: If no caption can be had at all: an endpoint refuses the model, say.
             ValueError: If the captioner was closed.
         """
+        from lmms_eval.api.instance import unwrap_generation_output
+        from lmms_eval.api.reasoning import strip_reasoning_tags
+
+        from lmms_eval_captions.model_wrappers.captioner import Captioner
+
         model = self._model
         if model is None:
             raise ValueError("ClipCaptioner.captions: the captioner was closed")
         if not clips:
             return []
-        docs = [{"video": str(clip)} for clip in clips]
-        model.task_dict[_TASK] = {_SPLIT: docs}
-        requests = [self._request(at, is_simple=model.is_simple) for at in range(len(docs))]
+        model.task_dict[_TASK] = {"test": [{"video": str(clip)} for clip in clips]}
+        requests = [self._request(at, is_simple=model.is_simple) for at in range(len(clips))]
         try:
             results = model.generate_until(requests)
         except NoVideosError:  # a run of lmms-eval ends where not one is found
-            return [_why_none(model, at) for at in range(len(docs))]
-        return [_as_handed_on(result) for result in results]
+            return [
+                model.outcome.no_caption(at)
+                if isinstance(model, Captioner)
+                else NoCaption("the clip was not found")
+                for at in range(len(clips))
+            ]
+        # As lmms-eval hands them to a task.
+        texts = (unwrap_generation_output(result)[0] for result in results)
+        return [strip_reasoning_tags(text, _REASONING) for text in texts]
 
     def close(self) -> None:
         """Free the model's memory, and end decoders and engine; once is enough."""
@@ -114,76 +123,47 @@ class ClipCaptioner:
         if model is not None:
             model.clean()
 
-    def __enter__(self) -> ClipCaptioner:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _request(self, doc_id: int, *, is_simple: bool) -> Instance:
         """Return a request for one caption, as lmms-eval makes it of our tasks' hooks."""
         from lmms_eval.api.instance import Instance
 
-        settings = dict(self.generation)
-        middle = (settings, _visual) if is_simple else (self._messages, settings)
+        def visual(doc: Mapping[str, str]) -> list[str]:
+            return [doc["video"]]
+
+        def messages(doc: Mapping[str, str]) -> list[dict[str, object]]:
+            video, text = {"type": "video", "url": doc["video"]}, {"type": "text", "text": prompt}
+            return [{"role": "user", "content": [video, text]}]
+
+        settings, prompt = dict(self.generation), self.prompt
+        middle = (settings, visual) if is_simple else (messages, settings)
         return Instance(
             request_type="generate_until",
-            arguments=(self.prompt, *middle, doc_id, _TASK, _SPLIT),
+            arguments=(prompt, *middle, doc_id, _TASK, "test"),
             idx=0,
             metadata={"task": _TASK, "doc_id": doc_id, "repeats": 1},
         )
 
-    def _messages(self, doc: Mapping[str, str]) -> list[dict[str, object]]:
-        content = [{"type": "video", "url": doc["video"]}, {"type": "text", "text": self.prompt}]
-        return [{"role": "user", "content": content}]
-
-
-def _visual(doc: Mapping[str, str]) -> list[str]:
-    return [doc["video"]]
-
 
 def _make(name: str, arguments: str | Mapping[str, str]) -> CaptionModel:
-    given = _parsed(arguments)
+    from lmms_eval.utils import handle_arg_string
+
+    given: dict[str, object]
+    if isinstance(arguments, str):
+        given = parse_model_args(arguments)
+    else:
+        # With the values that lmms-eval makes of texts.
+        given = {k: handle_arg_string(v) if isinstance(v, str) else v for k, v in arguments.items()}
     if ":" in name:
         if "class" in given:
             raise SettingsError(f"{name}: expected no argument class=, the name is that of a class")
         name, given = CUSTOM, {"class": name, **given}
     return captioner_class(name).create_from_arguments(given)
-
-
-def _parsed(arguments: str | Mapping[str, str]) -> dict[str, object]:
-    """Return arguments with the values that lmms-eval makes of texts."""
-    if isinstance(arguments, str):
-        return parse_model_args(arguments)
-    from lmms_eval.utils import handle_arg_string
-
-    return {
-        name: handle_arg_string(value) if isinstance(value, str) else value
-        for name, value in arguments.items()
-    }
-
-
-def _why_none(model: CaptionModel, position: int) -> NoCaption:
-    from lmms_eval_captions.model_wrappers.captioner import Captioner
-
-    if not isinstance(model, Captioner):
-        return NoCaption("the clip was not found")
-    return model.outcome.no_caption(position)
-
-
-def _as_handed_on(result: object) -> str:
-    """Return an answer as lmms-eval hands it to a task."""
-    from lmms_eval.api.instance import unwrap_generation_output
-    from lmms_eval.api.reasoning import strip_reasoning_tags
-
-    text, _ = unwrap_generation_output(result)
-    stripped: str = strip_reasoning_tags(text, _REASONING)
-    return stripped
 
 
 def captioner_class(name: str) -> type[CaptionModel]:

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, NoReturn
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.captioner import Captioner
-from lmms_eval_captions.model_wrappers.model_args import (
-    arguments_of,
-    refuse_unknown,
-)
+from lmms_eval_captions.model_wrappers.model_args import arguments_of, refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from lmms_eval.api.instance import Instance
@@ -47,36 +44,21 @@ class CaptionCustom(CaptionModel):
         captioner = load_class(arguments.get("class"))
         typed = {k: v for k, v in arguments.items() if k != "class"}
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
-        _require_arguments(captioner, typed, {**typed, **given})
-        return captioner(**{**typed, **given})  # type: ignore[arg-type] # checked by each class
+        given = {**typed, **given}
+        try:
+            inspect.signature(captioner).bind(**given)
+        except TypeError as error:
+            known = arguments_of(captioner, Captioner)
+            refuse_unknown(captioner.__name__, known=known, unknown=set(typed) - known)
+            raise SettingsError(
+                f"caption_custom: {captioner.__name__}: {error}; arguments come from --model_args, "
+                "and its __init__ hands **common on to super().__init__"
+            ) from error
+        return captioner(**given)  # type: ignore[arg-type] # checked by each class
 
     def generate_until(self, requests: Sequence[Instance]) -> NoReturn:
         """Never called: lmms-eval is handed the user's captioner."""
         raise NotImplementedError("make it with create_from_arg_string")
-
-
-def _require_arguments(
-    captioner: type[Captioner], typed: Iterable[str], given: Mapping[str, object]
-) -> None:
-    """Raise if a class cannot be called with its arguments.
-
-    Args:
-        captioner: The class.
-        typed: Names of those in ``--model_args``.
-        given: All of them, lmms-eval's, too.
-
-    Raises:
-        SettingsError: If one is missing or unknown.
-    """
-    try:
-        inspect.signature(captioner).bind(**given)
-    except TypeError as error:
-        known = arguments_of(captioner, Captioner)
-        refuse_unknown(captioner.__name__, known=known, unknown=set(typed) - known)
-        raise SettingsError(
-            f"caption_custom: {captioner.__name__}: {error}; arguments come from --model_args, "
-            "and its __init__ hands **common on to super().__init__"
-        ) from error
 
 
 def load_class(name: object) -> type[Captioner]:

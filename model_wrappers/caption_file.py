@@ -103,9 +103,8 @@ class CaptionFile(CaptionModel):
         missing = [request for request, text in zip(wanted, captions, strict=True) if text is None]
         if missing:
             self._report(missing, len(requests))
-        none = (DroppedCaption if self._missing == "drop" else NoCaption)(
-            "the caption file has none"
-        )
+        kind = DroppedCaption if self._missing == "drop" else NoCaption
+        none = kind("the caption file has none")
         return [no_result(none) if text is None else text for text in captions]
 
     def _find(self, request: CaptionRequest) -> str | None:

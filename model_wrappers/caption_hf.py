@@ -94,7 +94,7 @@ class CaptionHf(CheckpointCaptioner):
         parts = self.sharing.prepare(jobs, generation)
         for part in parts:
             own = [jobs[index] for index in part.jobs]
-            self.require_fit(own, max(_n_inputs(part)), generation.max_new_tokens)
+            self.require_fit(own, max(part.n_inputs()), generation.max_new_tokens)
         return parts
 
     def caption(self, batch: Batch) -> list[Caption]:
@@ -135,15 +135,8 @@ class CaptionHf(CheckpointCaptioner):
         n_outputs = [n_written(tokens[None], settings)[0] for tokens in new]
         return [
             Caption(text, n_input, n_output)
-            for text, n_input, n_output in zip(texts, _n_inputs(part), n_outputs, strict=True)
+            for text, n_input, n_output in zip(texts, part.n_inputs(), n_outputs, strict=True)
         ]
-
-
-def _n_inputs(part: AnyPart) -> list[int]:
-    """Return the tokens of each input of a part, without padding."""
-    if isinstance(part, SharedPart):
-        return part.n_inputs()
-    return [int(n) for n in part.inputs["attention_mask"].sum(dim=1)]
 
 
 class CaptionHfChat(CaptionHf):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Content = tuple[str | int, ...]
 """A question in order: texts, and positions in ``CaptionJob.clips`` of what is shown there."""
-
 _MARK: Final = re.compile(r"<image>|<video>")
 """Places in prompts of lmms-eval's tasks at which something is shown."""
 
@@ -51,7 +50,7 @@ class Visuals:
     """Content of a document as lmms-eval hands it over; nothing of it is decoded."""
 
     shown: tuple[object, ...]
-    """Pictures (PIL's, bytes, arrays), files and addresses, in the order in which they appear."""
+    """Pictures (PIL's, bytes, arrays) and files, in the order in which they appear."""
     content: Content = ()
     """The question of a chat task; empty if the request's prompt is all."""
 
@@ -94,11 +93,7 @@ Source = Path | DocVisuals
 
 
 def source_name(source: Source) -> str:
-    """Return a source's name for messages.
-
-    >>> source_name(Path("clips/a.mp4"))
-    'a.mp4'
-    """
+    """Return a source's name for messages."""
     if isinstance(source, Path):
         return source.name
     return f"document {source.doc_id} of {source.task}"
@@ -132,11 +127,7 @@ class CaptionJob:
 
     @property
     def clip(self) -> Clip:
-        """The only video or picture.
-
-        Raises:
-            DataError: If several are shown.
-        """
+        """The only video or picture; a ``DataError`` if several are shown."""
         if len(self.clips) != 1:
             raise DataError(
                 f"{self.task}, document {self.doc_id}: expected one video or picture, got "
@@ -146,11 +137,7 @@ class CaptionJob:
 
     @property
     def path(self) -> Path:
-        """The video's file.
-
-        Raises:
-            DataError: If pictures are shown.
-        """
+        """The video's file; a ``DataError`` if pictures are shown."""
         if not isinstance(self.source, Path):
             raise DataError(
                 f"{self.task}, document {self.doc_id}: expected one video file, got pictures"

@@ -6,24 +6,24 @@ keeps what it has read of a clip for the clip's other prompts.
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import threading
+from dataclasses import fields
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from loguru import logger
+from PIL import Image
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJob
 from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
 from lmms_eval_captions.model_wrappers.hf.generation import generation_config
+from lmms_eval_captions.model_wrappers.hf.inputs import at_least, metadata_of, text_of
 from lmms_eval_captions.model_wrappers.hf.loading import own_generation
-from lmms_eval_captions.model_wrappers.hf.vllm import (
-    VllmEngine,
-    require_vllm,
-    sampling_arguments,
-    scales_alike,
-    vllm_prompt,
-)
 from lmms_eval_captions.model_wrappers.identity import stamped
 from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.results import Promises
@@ -32,10 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
-    from lmms_eval_captions.model_wrappers.hf.vllm import Prompt
+    from transformers import GenerationConfig
+
     from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
+Prompt = dict[str, Any]
+"""vLLM's ``TextPrompt``."""
 _OURS: Final = ("model", "revision", "trust_remote_code", "dtype", "max_model_len")
 """Engine arguments that have an argument of their own here."""
 _WITHOUT_BEARING: Final = frozenset(
@@ -48,6 +51,7 @@ _WITHOUT_BEARING: Final = frozenset(
     )
 )  # fmt: skip
 """Engine arguments that say how fast, and where, captions are written, not which."""
+_CLOSE_S: Final = 30.0
 
 
 class CaptionVllm(CheckpointCaptioner):
@@ -97,7 +101,6 @@ class CaptionVllm(CheckpointCaptioner):
         self._own_generation = own_generation(self.pretrained, self.config, revision=revision)
         self._promises = Promises(n_under_way, lambda error: f"vLLM: {error!r}")
         self._n_read = self._n_kept = 0
-        alike = scales_alike(self.processor, self.showing.arguments)
         self._engine = VllmEngine(
             {
                 "model": self.pretrained,
@@ -106,8 +109,7 @@ class CaptionVllm(CheckpointCaptioner):
                 "max_model_len": self.positions,
                 "enable_prefix_caching": True,
                 **self._engine_args,
-            },
-            newer={} if alike else {"mm_device_do_normalize": False},
+            }
         )
 
     def identity(self) -> Mapping[str, object]:
@@ -116,11 +118,7 @@ class CaptionVllm(CheckpointCaptioner):
         return {**super().identity(), "engine_args": stamped(used)}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
-        """Refuse beams, which vLLM's engine does not have.
-
-        Raises:
-            SettingsError: If a task asks for beams.
-        """
+        """Refuse beams, which vLLM's engine does not have."""
         for asked in planned:
             if asked.generation.num_beams > 1:
                 raise SettingsError(
@@ -134,8 +132,34 @@ class CaptionVllm(CheckpointCaptioner):
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002
     ) -> list[Prompt]:
-        """Return the prompts; vLLM calls the processor itself."""
-        return [vllm_prompt(self.processor, job, self.showing) for job in jobs]
+        """Return questions and frames; vLLM calls the checkpoint's processor itself."""
+        return [self._prompt(job) for job in jobs]
+
+    def _prompt(self, job: CaptionJob) -> Prompt:
+        # vLLM's tokenizer writes the start token.
+        start = getattr(self.processor.tokenizer, "bos_token", None) or ""
+        prompt: Prompt = {"prompt": text_of(self.processor, job, self.showing).removeprefix(start)}
+        video_processor: Any = getattr(self.processor, "video_processor", None)
+        clips = [job.clips[part] for part in job.content if isinstance(part, int)]
+        videos = [c for c in clips if video_processor is not None and not c.is_image]
+        pictures = [Image.fromarray(f) for c in clips if c not in videos for f in c.frames]
+        shown: dict[str, object] = {"image": pictures} if pictures else {}
+        arguments: dict[str, object] = dict(self.showing.arguments)
+        if videos:
+            videos = [at_least(clip, video_processor) for clip in videos]
+            shown["video"] = [
+                (clip.frames, {**metadata_of(clip), "do_sample_frames": False}) for clip in videos
+            ]
+            arguments = {"do_sample_frames": False, **arguments}
+        if self.showing.frame_size is not None:
+            counts = [len(clip.frames) for clip in videos]
+            size: dict[str, Any] = self.showing.frame_size.arguments(
+                self.processor, counts, has_pictures=bool(pictures)
+            )
+            # vLLM takes no arguments within arguments.
+            flat = {name: value for part in size.values() for name, value in part.items()}
+            arguments = {**flat, **arguments}
+        return {**prompt, "multi_modal_data": shown, "mm_processor_kwargs": arguments}
 
     def caption(self, batch: Batch) -> list[Future[Caption]]:
         """Hand the jobs to the engine; waits only where many are under way already.
@@ -158,7 +182,14 @@ class CaptionVllm(CheckpointCaptioner):
         # vLLM's own seed is the same in every run, whatever --seed says.
         seeds = torch.randint(2**31, (len(batch.jobs),)).tolist()
         return [
-            self._promise(prompt, {**sampling, "seed": seed} if settings.do_sample else sampling)
+            self._promises.caption(
+                partial(
+                    self._engine.submit,
+                    prompt,
+                    {**sampling, "seed": seed} if settings.do_sample else sampling,
+                ),
+                self._read_output,
+            )
             for prompt, seed in zip(batch.prepared, seeds, strict=True)
         ]
 
@@ -171,11 +202,6 @@ class CaptionVllm(CheckpointCaptioner):
             )
         self._engine.close()
         super().clean()
-
-    def _promise(self, prompt: Prompt, sampling: Mapping[str, object]) -> Future[Caption]:
-        return self._promises.caption(
-            partial(self._engine.submit, prompt, sampling), self._read_output
-        )
 
     def _read_output(self, output: Any) -> Caption:  # noqa: ANN401 (vLLM is imported when it is used)
         tokens = list(output.outputs[0].token_ids)
@@ -192,3 +218,101 @@ class CaptionVllmChat(CaptionVllm):
     """The same behind lmms-eval's chat interface."""
 
     is_simple = False
+
+
+def sampling_arguments(settings: GenerationConfig) -> dict[str, Any]:
+    """Return generation settings as ``vllm.SamplingParams`` takes them."""
+    ends = settings.eos_token_id
+    drawn = {
+        "temperature": settings.temperature or 1.0,
+        "top_p": settings.top_p or 1.0,
+        "top_k": settings.top_k or -1,
+    }
+    return {
+        "max_tokens": settings.max_new_tokens,
+        "repetition_penalty": settings.repetition_penalty or 1.0,
+        "stop_token_ids": [ends] if isinstance(ends, int) else list(ends or ()),
+        # Decoded here, as caption_hf does.
+        "detokenize": False,
+        **(drawn if settings.do_sample else {"temperature": 0.0}),
+    }
+
+
+class VllmEngine:
+    """An engine whose requests are batched as they come; close it.
+
+    Args:
+        arguments: Of ``vllm.AsyncEngineArgs``.
+
+    Raises:
+        SettingsError: If vLLM is not there, or refuses them or the checkpoint.
+    """
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        self._vllm: Any = require_vllm()
+        # vLLM 0.32 scales all pixels as the checkpoint's image processor does if it is left to it,
+        # its videos, too (``mm_input_norm.py``); earlier versions do not know the argument.
+        own = "mm_device_do_normalize"
+        known = {field.name for field in fields(self._vllm.AsyncEngineArgs)}
+        given = {own: False, **arguments} if own in known else arguments
+        try:
+            self._engine: Any = self._vllm.AsyncLLMEngine.from_engine_args(
+                self._vllm.AsyncEngineArgs(**given)
+            )
+        except (TypeError, ValueError, RuntimeError, OSError) as error:
+            # vLLM's own log holds what went wrong in its processes.
+            raise SettingsError(f"caption_vllm: vLLM does not start: {error}") from error
+        self._numbers = count()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_dead(self) -> bool:
+        """True if vLLM's processes have ended, so that it answers nothing more."""
+        return bool(getattr(self._engine, "errored", False))
+
+    def submit(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Future[Any]:
+        """Queue one prompt; the future holds vLLM's ``RequestOutput``, or a ``CaptionError``."""
+        return asyncio.run_coroutine_threadsafe(self._answer(prompt, sampling), self._loop)
+
+    def close(self) -> None:
+        """End vLLM's processes and free the memory."""
+        if self._thread.is_alive():
+            self._engine.shutdown()
+            self._loop.call_soon_threadsafe(self._end)
+            self._thread.join(_CLOSE_S)
+            if not self._thread.is_alive():
+                self._loop.close()
+
+    def _end(self) -> None:
+        """Cancel what is in flight, in the loop's thread."""
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.call_soon(self._loop.stop)
+
+    async def _answer(self, prompt: Mapping[str, object], sampling: Mapping[str, object]) -> Any:  # noqa: ANN401 (vLLM is imported when it is used)
+        final = importlib.import_module("vllm.sampling_params").RequestOutputKind.FINAL_ONLY
+        settings = self._vllm.SamplingParams(**sampling, output_kind=final)
+        last = None
+        try:
+            name = f"caption-{next(self._numbers)}"
+            async for output in self._engine.generate(prompt, settings, name):
+                last = output
+        except (ValueError, RuntimeError) as error:
+            raise CaptionError(f"vLLM: {error}") from error
+        if last is None:
+            raise CaptionError("vLLM gave no caption")
+        return last
+
+
+def require_vllm() -> Any:  # noqa: ANN401
+    """Return the package vLLM; a ``SettingsError`` if it is not installed."""
+    try:
+        return importlib.import_module("vllm")
+    except ImportError as error:
+        raise SettingsError(
+            "caption_vllm: vLLM is not installed here: pip install 'lmms-eval-captions[vllm]', in "
+            "a clone '.[vllm]', or run vllm serve elsewhere and use caption_openai with its "
+            f"base_url= ({error})"
+        ) from error

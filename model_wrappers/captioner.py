@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsE
 from lmms_eval_captions.model_wrappers import captions
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
-from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, KeptCaptions
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, KeptCaptions, launcher_number
 from lmms_eval_captions.model_wrappers.documents import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped
 from lmms_eval_captions.model_wrappers.model_args import (
@@ -34,10 +34,8 @@ from lmms_eval_captions.model_wrappers.pipeline import (
     PlannedCaption,
     make_batches,
     merge_twins,
-    size_bytes,
 )
 from lmms_eval_captions.model_wrappers.results import SHOWN, Outcome, Results
-from lmms_eval_captions.model_wrappers.run_name import launcher_number
 from lmms_eval_captions.model_wrappers.video.clip import DEFAULT_LIMITS, Limits
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.video.frames import VideoReader, read_frames, require_reader
@@ -59,10 +57,6 @@ __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 _MOST_DECODERS: Final = 8
 _SKIPPED: Final = 1009
 """Random numbers that are skipped for a kept draw."""
-_TAKEN: Final = (
-    "{} of {} captions are taken from earlier runs of this captioner, kept in {}; --model_args "
-    "reuse=false writes all of them anew"
-)
 
 
 class Captioner(CaptionModel):
@@ -144,12 +138,9 @@ class Captioner(CaptionModel):
             raise SettingsError(f"--model_args, decoding: {error}") from error
         # Each node has its own cores: what counts is how many processes share them.
         n_here = launcher_number(os.environ, "LOCAL_WORLD_SIZE", self.world_size)
-        share = (os.cpu_count() or 1) // max(1, n_here)
-        self.decode_threads = (
-            max(1, min(_MOST_DECODERS, share))
-            if decode_threads is None
-            else at_least_one("decode_threads", decode_threads)
-        )
+        share = min(_MOST_DECODERS, (os.cpu_count() or 1) // max(1, n_here))
+        n_decoders = max(1, share) if decode_threads is None else decode_threads
+        self.decode_threads = at_least_one("decode_threads", n_decoders)
         DECODERS.n_processes = self.decode_threads
         self._device = _device_of(device) if device and self.world_size == 1 else None
         self.outcome = Outcome()
@@ -206,42 +197,56 @@ class Captioner(CaptionModel):
 
     def cost(self, path: Path) -> float:
         """Return a clip's cost, in any unit; costly clips come first."""
-        return size_bytes(path)
-
-    def _cost(self, source: Source) -> float:
-        """Return a source's cost; pictures come last, in the order of their documents."""
-        return self.cost(source) if isinstance(source, Path) else -1.0
+        try:
+            return path.stat().st_size
+        except OSError:
+            return 0
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """Return one caption per request, in order, or a ``NoCaption``."""
+        import torch
+
         self.outcome = Outcome()
         kept = self._kept_captions()
         results = Results(self.outcome, kept.keep)
         taken, left = kept.take(merge_twins(self._plan(requests)))
         for asked, caption in taken:
-            self._reuse(asked, caption, results)
+            results.reuse(asked, caption)
+            if asked.generation.do_sample:
+                # Skip its random numbers, else the next draw would repeat it.
+                for device in {torch.device("cpu"), self.device}:
+                    torch.rand(_SKIPPED, device=device)
         if taken:
-            logger.info(_TAKEN, len(taken), len(taken) + len(left), kept.folder)
+            logger.info(
+                "{} of {} captions are taken from earlier runs of this captioner, kept in {}; "
+                "--model_args reuse=false writes all of them anew",
+                len(taken),
+                len(taken) + len(left),
+                kept.folder,
+            )
         self.begin(left)
-        self._write(left, kept, results)
+        self._write(left, results)
         finished = results.finish(len(requests))
         self.outcome.report()
         return finished
 
-    def _write(self, left: Sequence[PlannedCaption], kept: KeptCaptions, results: Results) -> None:
+    def _write(self, left: Sequence[PlannedCaption], results: Results) -> None:
         """Write the captions that are not kept, batch by batch."""
         outcome = self.outcome
+
+        def cost(source: Source) -> float:
+            # Pictures come last, in the order of their documents.
+            return self.cost(source) if isinstance(source, Path) else -1.0
+
         ahead = DecodeAhead(
-            make_batches(left, self.batch_size, self._cost, self.prompts_together),
+            make_batches(left, self.batch_size, cost, self.prompts_together),
             decode=self._decode,
             prepare=self.prepare,
-            take=kept.take_shown,
             n_threads=self.decode_threads,
             n_preparers=self.prepare_threads,
             # Small batches: enough of them that no decoder is idle.
             n_ahead=max(2, -(-self.decode_threads // self.batch_size) + 1),
         )
-        n_shown = 0
         started_s = time.perf_counter()
         # Closed by whatever ends the run, so that its reason is the last line.
         with tqdm(total=len(left), desc="Captions", unit="caption", disable=self.rank != 0) as bar:
@@ -249,27 +254,13 @@ class Captioner(CaptionModel):
                 outcome.wait_s += time.perf_counter() - started_s
                 for asked, reason in ready.broken:
                     results.fail(asked, reason)
-                for asked, caption in ready.kept:
-                    self._reuse(asked, caption, results)
-                n_shown += len(ready.kept)
                 if ready.batch is not None:
                     computing_s = time.perf_counter()
                     self._caption(ready.planned, ready.batch, results)
                     outcome.compute_s += time.perf_counter() - computing_s
-                bar.update(len(ready.planned) + len(ready.broken) + len(ready.kept))
+                bar.update(len(ready.planned) + len(ready.broken))
                 bar.set_postfix_str(outcome.shares(), refresh=False)
                 started_s = time.perf_counter()
-        if n_shown:
-            logger.info(_TAKEN, n_shown, len(left), kept.folder)
-
-    def _reuse(self, asked: PlannedCaption, caption: Caption, results: Results) -> None:
-        """Take a kept caption and skip its random numbers, else the next draw would repeat it."""
-        results.reuse(asked, caption)
-        if asked.generation.do_sample:
-            import torch
-
-            for device in {torch.device("cpu"), self.device}:
-                torch.rand(_SKIPPED, device=device)
 
     def _kept_captions(self) -> KeptCaptions:
         """Open this captioner's captions of earlier runs and of this one."""
@@ -335,20 +326,20 @@ class Captioner(CaptionModel):
     def _answers(self, batch: Batch) -> list[Answer]:
         """Return the captions of a batch, after checking that they are some."""
         returned = self.caption(batch)
-        where = f"{type(self).__name__}.caption: expected"
+        expected = f"{type(self).__name__}.caption: expected"
         if isinstance(returned, str) or not isinstance(returned, Iterable):
             raise SettingsError(
-                f"{where} a list with one caption per job, got {type(returned).__name__}"
+                f"{expected} a list with one caption per job, got {type(returned).__name__}"
             )
         answers = list(returned)
         if len(answers) != len(batch.jobs):
             raise SettingsError(
-                f"{where} one caption per job, {len(batch.jobs)}, got {len(answers)}"
+                f"{expected} one caption per job, {len(batch.jobs)}, got {len(answers)}"
             )
         for answer in answers:
             if not isinstance(answer, str | Caption | Future):
                 raise SettingsError(
-                    f"{where} captions as text, Caption or futures of Caption, got "
+                    f"{expected} captions as text, Caption or futures of Caption, got "
                     f"{type(answer).__name__}"
                 )
         return answers

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,18 +23,89 @@ from lmms_eval_captions.model_wrappers.caption_files.paths import rank_file
 from lmms_eval_captions.model_wrappers.caption_jobs import Caption, content_of, source_name
 from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp, digest_of
 from lmms_eval_captions.model_wrappers.no_caption import KIND, GeneralCaption, NoCaption
-from lmms_eval_captions.model_wrappers.run_name import RunName, run_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import Shown
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 Identity = tuple[str, str | None]
 """Video of a document, and the aspect of its caption if a benchmark has several."""
 _FOLDER: Final = "captions"
 _KEYED: Final = re.compile(rb'\{"key": "([0-9a-f]{32})"')
+
+
+def launcher_number(env: Mapping[str, str], name: str, default: int) -> int:
+    """Return a launcher's number, or the default if it is none: others complain of that."""
+    text = env.get(name, "")
+    return int(text) if text.isdecimal() else default
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """The name of a run, and the role of this process in it."""
+
+    name: str
+    rank: int = 0
+    world_size: int = 1
+    is_shared: bool = True
+    """True if all processes of the run have this name."""
+    local_rank: int | None = None
+    """Number of this process on its node, ``None`` if there is one node."""
+    has_nodes: bool = False
+    """True if the run has processes on other nodes, too."""
+
+    @property
+    def is_first(self) -> bool:
+        """True for the process that logs for its node, and for each without a shared name."""
+        return not self.is_shared or not (self.rank if self.local_rank is None else self.local_rank)
+
+    def scope(self) -> str:
+        """Return a remark for messages if the files may not be all of the run's."""
+        if not self.is_shared:
+            return (
+                f" (those of rank {self.rank} of {self.world_size}: join the paths that the "
+                "processes name by a plus sign)"
+            )
+        if self.has_nodes:
+            return (
+                " (if the nodes do not share that folder, those of this node's processes: join "
+                "the nodes' folders by a plus sign)"
+            )
+        return ""
+
+
+def run_name(number: int = 1) -> RunName:
+    """Return the name of the run that this process belongs to.
+
+    The first process that asks puts the name into the store through which torch.distributed met,
+    where the others find it, on any node. Without one, each process has a name of its own.
+
+    Args:
+        number: Number of this run in this process; all of its processes count alike.
+    """
+    env = os.environ
+    rank, world_size = launcher_number(env, "RANK", 0), launcher_number(env, "WORLD_SIZE", 1)
+    # Containers that were started together have few process numbers, and the same ones.
+    host = slug(socket.gethostname()) or "host"
+    own = f"{time.strftime('%Y%m%d-%H%M%S')}-{host}-{os.getpid()}"
+    suffix = f"-{number}" if number > 1 else ""
+    if world_size == 1:
+        return RunName(f"{own}{suffix}")
+    agreed = None
+    # Importing it takes seconds; processes that have met have done so.
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        store = distributed.distributed_c10d._get_default_store()
+        agreed = store.compare_set("lmms_eval_captions/run", "", own).decode("ascii")
+    return RunName(
+        f"{agreed or own}{suffix}",
+        rank,
+        world_size,
+        is_shared=agreed is not None,
+        local_rank=launcher_number(env, "LOCAL_RANK", rank),
+        has_nodes=launcher_number(env, "LOCAL_WORLD_SIZE", world_size) != world_size,
+    )
 
 
 class CaptionLog:
@@ -51,17 +124,11 @@ class CaptionLog:
         self._run = run or run_name()
         folders = [cache, Path(tempfile.gettempdir()) / "lmms-eval-captions"]
         self._targets = [folder / _FOLDER / captioner / self._run.name for folder in folders]
-        self._announced: Path | None = None
+        self.path: Path | None = None
+        """Path for ``caption_file``: the file of the captions so far, or the folder in a run of
+        several processes; ``None`` before the first caption was saved."""
         self._early: set[str] = set()
         self._lock = threading.Lock()
-
-    @property
-    def path(self) -> Path | None:
-        """Path for ``caption_file``, ``None`` before the first caption was saved.
-
-        The file of the captions so far; the folder in a run of several processes.
-        """
-        return self._announced
 
     def save(self, *, task: str, video_id: str, caption: str, aspect: str | None) -> None:
         """Append one caption, unless it was saved early, and log once where captions are.
@@ -102,15 +169,20 @@ class CaptionLog:
             if isinstance(text, GeneralCaption):
                 row["captions"] = KIND
         line = json.dumps(row).encode("ascii") + b"\n"
+        is_alone = self._run.world_size == 1
         with self._lock:
             while self._targets:
+                target = self._targets[0]
+                file = target / rank_file(self._run.rank, self._run.world_size)
+                if is_alone:
+                    file = target.with_name(f"{target.name}.jsonl")
                 try:
-                    _append(self._file(self._targets[0]), line)
+                    _append(file, line)
                 except OSError as error:
-                    failed = self._targets.pop(0)
+                    del self._targets[0]
                     logger.error(
                         "captions cannot be saved to {}: {}; {}",
-                        failed,
+                        target,
                         error,
                         f"saving to {self._targets[0]} from here on"
                         if self._targets
@@ -118,19 +190,13 @@ class CaptionLog:
                         "with --log_samples --output_path",
                     )
                 else:
-                    self._announce(self._targets[0])
+                    self._announce(file if is_alone else target)
                     return
 
-    def _file(self, target: Path) -> Path:
-        if self._run.world_size == 1:
-            return target.with_name(f"{target.name}.jsonl")
-        return target / rank_file(self._run.rank, self._run.world_size)
-
-    def _announce(self, target: Path) -> None:
-        path = self._file(target) if self._run.world_size == 1 else target
-        if path == self._announced:
+    def _announce(self, path: Path) -> None:
+        if path == self.path:
             return
-        self._announced = path
+        self.path = path
         if self._run.is_first:
             logger.info(
                 "captions are saved to {} before they are judged; judge them again, without the "
@@ -171,8 +237,7 @@ class RunCaptions:
         """Return this process's log of captions, whatever the settings of the judge."""
         with self._lock:
             if self._log is None:
-                run = run_name(number=self._n_runs)
-                self._log = CaptionLog(cache_folder(), run, self._captioner)
+                self._log = CaptionLog(cache_folder(), run_name(self._n_runs), self._captioner)
             return self._log
 
     @property
@@ -181,12 +246,7 @@ class RunCaptions:
         return None if self._log is None else self._log.path
 
     def expect(self, task: str, identity: Callable[[Mapping[str, Any]], Identity]) -> None:
-        """Declare a task whose documents name videos of a benchmark.
-
-        Args:
-            task: Name of the lmms-eval task.
-            identity: Returns the identity of the caption of a document of the task.
-        """
+        """Declare how documents of a task name the video and aspect of their caption."""
         self._identities[task] = identity
 
     def identity(self, task: str, doc: Callable[[], Mapping[str, Any]]) -> Identity | None:
@@ -201,9 +261,9 @@ RUN_CAPTIONS: Final = RunCaptions()
 class KeptCaptions:
     """The captions of one captioner: those of earlier runs, and those of this one.
 
-    They are found by the captioner's identity, the clip's stamp, and the prompt with its
-    generation settings. Captions about pictures are found by what the pictures show, once they are
-    read; those drawn at random also by document, number among equal draws and torch's seed.
+    Those of videos are found by the captioner's identity, the clip's stamp, and the prompt with its
+    generation settings; those drawn at random also by document, number among equal draws and
+    torch's seed. Captions of pictures are written, but not taken from earlier runs.
 
     Args:
         folder: Folder of the captioner's files; ``None`` neither takes captions nor keeps them for
@@ -215,39 +275,34 @@ class KeptCaptions:
         self.folder = folder
         self._identity = identity
         self._lines: dict[bytes, tuple[Path, int]] = {}
+        """File and position of each caption, by its key."""
         self._stamps: dict[Path, list[object]] = {}
         for file in sorted(folder.rglob("*.jsonl")) if folder and folder.is_dir() else ():
-            self._lines |= _keyed_lines(file)
+            try:
+                with file.open("rb") as lines:
+                    at = 0
+                    for line in lines:
+                        match = _KEYED.match(line)
+                        if match is not None and line.endswith(b"\n"):
+                            self._lines[bytes.fromhex(match[1].decode("ascii"))] = file, at
+                        at += len(line)
+            except OSError as error:
+                logger.warning("kept captions cannot be read: {}", error)
 
     def take(
         self, planned: Iterable[PlannedCaption]
     ) -> tuple[list[tuple[PlannedCaption, Caption]], list[PlannedCaption]]:
-        """Separate the captions that exist from those to write, which get their keys.
-
-        Args:
-            planned: Captions in lmms-eval's order, equal ones once.
-        """
+        """Separate the captions that exist from those to write, which get their keys."""
         taken: list[tuple[PlannedCaption, Caption]] = []
         left: list[PlannedCaption] = []
         for asked in planned:
             keyed = replace(asked, key=self._key(asked))
-            caption = self._find(keyed.key) if isinstance(asked.source, Path) else None
+            caption = self._find(keyed.key)
             if caption is None:
                 left.append(keyed)
             else:
                 taken.append((keyed, caption))
         return taken, left
-
-    def take_shown(
-        self, asked: PlannedCaption, shown: Shown
-    ) -> tuple[PlannedCaption, Caption | None]:
-        """Do the same for pictures that were read; called in several threads."""
-        if isinstance(asked.source, Path) or not asked.key:
-            return asked, None
-        pixels = [blake2b(clip.frames.tobytes()).hexdigest() for clip in shown.clips]
-        shapes = [clip.frames.shape for clip in shown.clips]
-        keyed = replace(asked, key=digest_of(asked.key, pixels, shapes, shown.content))
-        return keyed, self._find(keyed.key)
 
     def keep(self, asked: PlannedCaption, caption: Caption, text: str) -> None:
         """Write a caption before the next one is written; an empty one is not kept for reruns.
@@ -267,17 +322,14 @@ class KeptCaptions:
 
     def _key(self, asked: PlannedCaption) -> str:
         """Return 32 hexadecimal digits, none if the file cannot be found or nothing is kept."""
-        if self.folder is None:
+        if self.folder is None or not isinstance(asked.source, Path):
             return ""
-        clip: list[object] = []
-        if isinstance(asked.source, Path):
-            try:
-                clip = self._stamps[asked.source]
-            except KeyError:
-                try:
-                    clip = self._stamps[asked.source] = clip_stamp(asked.source)
-                except OSError:
-                    return ""
+        try:
+            if asked.source not in self._stamps:
+                self._stamps[asked.source] = clip_stamp(asked.source)
+        except OSError:
+            return ""
+        clip = self._stamps[asked.source]
         drawn: list[object] = []
         if asked.generation.do_sample:
             import torch
@@ -329,19 +381,3 @@ def _append(path: Path, line: bytes) -> None:
             raise OSError(28, "no space left for the complete caption")
     finally:
         os.close(descriptor)
-
-
-def _keyed_lines(file: Path) -> dict[bytes, tuple[Path, int]]:
-    """Return the keys of a file's complete lines, and where each line begins."""
-    found: dict[bytes, tuple[Path, int]] = {}
-    try:
-        with file.open("rb") as lines:
-            at = 0
-            for line in lines:
-                match = _KEYED.match(line)
-                if match is not None and line.endswith(b"\n"):
-                    found[bytes.fromhex(match[1].decode("ascii"))] = file, at
-                at += len(line)
-    except OSError as error:
-        logger.warning("kept captions cannot be read: {}", error)
-    return found

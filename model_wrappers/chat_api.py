@@ -30,7 +30,7 @@ from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.video.pictures import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -148,80 +148,43 @@ def with_smaller_pictures(messages: Sequence[Part], step: int) -> list[Part] | N
         step: How often the area is halved, >= 1.
 
     Returns:
-        The messages, or ``None`` where there is no picture in them that was larger at the step
-        before.
+        The messages, or ``None`` if no picture in them was larger at the step before.
     """
-    read = {
-        part["image_url"]["url"]: frame
-        for message in messages
-        for part in _pictures_of(message)
-        if (frame := _frame_of(part)) is not None
-    }
-    if not any(_n_pixels(frame) // 2 ** (step - 1) > _LEAST_PIXELS for frame in read.values()):
-        return None
-    smaller = {
-        url: data_url(fit(frame, max(_n_pixels(frame) // 2**step, _LEAST_PIXELS)))
-        for url, frame in read.items()
-    }
-    return [
-        {**message, "content": [_with(part, smaller) for part in message["content"]]}
-        if _pictures_of(message)
+    import cv2
+
+    n_larger = 0
+
+    def smaller(part: Part) -> Part:
+        nonlocal n_larger
+        url = str(part["image_url"]["url"]) if part["type"] == "image_url" else ""
+        jpeg = base64.b64decode(url.removeprefix(_JPEG)) if url.startswith(_JPEG) else b""
+        frame = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB) if jpeg else None
+        if frame is None:
+            return part
+        n_pixels = int(frame.shape[0] * frame.shape[1])
+        n_larger += n_pixels // 2 ** (step - 1) > _LEAST_PIXELS
+        url = data_url(fit(np.asarray(frame), max(n_pixels // 2**step, _LEAST_PIXELS)))
+        return {**part, "image_url": {**part["image_url"], "url": url}}
+
+    made = [
+        {**message, "content": [smaller(part) for part in message["content"]]}
+        if isinstance(message["content"], list)
         else message
         for message in messages
     ]
-
-
-def _pictures_of(message: Part) -> list[Part]:
-    content = message["content"]
-    return [part for part in content if _is_jpeg(part)] if isinstance(content, list) else []
-
-
-def _is_jpeg(part: Part) -> bool:
-    return part["type"] == "image_url" and str(part["image_url"]["url"]).startswith(_JPEG)
-
-
-def _frame_of(part: Part) -> NDArray[np.uint8] | None:
-    """Decode a picture of ours; ``None`` if it cannot be."""
-    import cv2
-
-    jpeg = base64.b64decode(part["image_url"]["url"].removeprefix(_JPEG))
-    frame = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR_RGB)
-    return None if frame is None else np.asarray(frame, np.uint8)
-
-
-def _n_pixels(frame: NDArray[np.uint8]) -> int:
-    height, width = frame.shape[:2]
-    return int(height * width)
-
-
-def _with(part: Part, urls: Mapping[str, str]) -> Part:
-    """Return a part with another picture."""
-    if not _is_jpeg(part):
-        return part
-    url = part["image_url"]["url"]
-    return {**part, "image_url": {**part["image_url"], "url": urls.get(url, url)}}
+    return made if n_larger else None
 
 
 def chat_messages(
     job: CaptionJob, parts_of: Callable[[Clip], list[Part]], system_prompt: str | None = None
 ) -> list[Part]:
-    """Return the messages of a job.
-
-    Args:
-        job: What is shown, and what is asked.
-        parts_of: Returns the parts that show a clip or picture.
-        system_prompt: Put before everything else.
-    """
-    messages: list[Part] = []
-    if system_prompt:
-        messages.append({"role": "system", "content": system_prompt})
+    """Return the messages of a job; ``parts_of`` returns the parts that show a clip."""
     content: list[Part] = []
     for part in job.content:
-        if isinstance(part, str):
-            content.append({"type": "text", "text": part})
-        else:
-            content += parts_of(job.clips[part])
-    return [*messages, {"role": "user", "content": content}]
+        is_text = isinstance(part, str)
+        content += [{"type": "text", "text": part}] if is_text else parts_of(job.clips[int(part)])
+    system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    return [*system, {"role": "user", "content": content}]
 
 
 def video_part(job: CaptionJob) -> Part:
@@ -240,12 +203,7 @@ def video_part(job: CaptionJob) -> Part:
 
 
 def media_type(path: Path) -> str:
-    """Return a clip's media type; by its name alone ``.ts`` is a text, and ``.3gp`` sound.
-
-    >>> from pathlib import Path
-    >>> media_type(Path("a.webm")), media_type(Path("a.bin"))
-    ('video/webm', 'video/mp4')
-    """
+    """Return a clip's media type; by its name alone ``.ts`` is a text, and ``.3gp`` sound."""
     kind = (mimetypes.guess_type(path.name)[0] or "").replace("audio/", "video/")
     return kind if kind.startswith("video/") or kind == "image/gif" else "video/mp4"
 
@@ -278,14 +236,7 @@ def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> En
 def engine_config(
     endpoint: Endpoint, *, concurrency: int, max_cost_usd: float | None, store_by: StoreBy = "model"
 ) -> EngineConfig:
-    """Return the engine's settings for an endpoint, in this process.
-
-    Args:
-        endpoint: Where to.
-        concurrency: Most requests in flight.
-        max_cost_usd: Most that this process may be billed, or ``None``.
-        store_by: Whose replies of earlier runs serve.
-    """
+    """Return the engine's settings for an endpoint, in this process."""
     return EngineConfig(
         urls=endpoint.urls,
         store=cache_folder() / "caption_replies",
@@ -314,11 +265,7 @@ def billed(totals: Totals) -> str:
 
 
 def cost_limit(value: object, model: str) -> float | None:
-    """The argument ``max_cost``: US dollars, all processes together.
-
-    Args:
-        value: As it was given.
-        model: Whose price must be known.
+    """Return the argument ``max_cost`` in US dollars, all processes together.
 
     Raises:
         SettingsError: If it is no amount, or the model has no price.

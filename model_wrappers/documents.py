@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.model_wrappers.caption_jobs import (
-    Content,
-    DocVisuals,
-    Shown,
-    Visuals,
-    content_of,
-)
+from lmms_eval_captions.model_wrappers.caption_jobs import DocVisuals, Shown, Visuals, content_of
 from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
 
 if TYPE_CHECKING:
@@ -43,7 +37,7 @@ class Picture:
     """A picture that is not read yet."""
 
     raw: object
-    """One of PIL's, an array (height, width, 3), bytes of a file, a ``Path`` or an address."""
+    """One of PIL's, an array (height, width, 3), bytes of a file or a ``Path``."""
 
 
 class Sources:
@@ -71,7 +65,8 @@ class Sources:
         """
 
         def read() -> Visuals:
-            return _by_content(self._takes, request.visuals())
+            visuals = request.visuals()
+            return replace(visuals, shown=tuple(map(self._by_content, visuals.shown)))
 
         document = DocVisuals(request.task, request.split, request.doc_id, read)
         if request.task in self._tasks_of_pictures:
@@ -88,10 +83,17 @@ class Sources:
             texts = [part for part in visuals.content if isinstance(part, str)]
             return visuals.shown[0], "\n".join(texts) or request.prompt
         pictures = [visual.raw for visual in visuals.shown if isinstance(visual, Picture)]
-        if not all(isinstance(picture, str | Path) for picture in pictures):
+        if not all(isinstance(picture, Path) for picture in pictures):
             self._tasks_of_pictures.add(request.task)
             return document, request.prompt
         return replace(document, read=lambda: visuals), request.prompt
+
+    def _by_content(self, visual: object) -> object:
+        """Sort a file by what is in it; a captioner of videos reads stills as videos, too."""
+        if not isinstance(visual, Picture) or not isinstance(visual.raw, Path):
+            return visual
+        is_still = self._takes != "videos" and is_picture(visual.raw)
+        return visual if is_still else visual.raw
 
 
 def read_document(document: DocVisuals, takes: Takes, read_video: Callable[[Path], Clip]) -> Shown:
@@ -117,7 +119,13 @@ def visuals_of(shown: object) -> Visuals:
     Raises:
         DataError: If it is neither pictures nor videos.
     """
-    return Visuals(tuple(_sorted(visual) for visual in _flat(shown)))
+
+    def flat(visual: object) -> list[object]:
+        if isinstance(visual, list | tuple):
+            return [part for some in visual for part in flat(some)]
+        return [] if visual is None else [visual]
+
+    return Visuals(tuple(_sorted(visual) for visual in flat(shown)))
 
 
 def question_of(messages: Sequence[Mapping[str, object]], prompt: str) -> Visuals:
@@ -135,44 +143,30 @@ def question_of(messages: Sequence[Mapping[str, object]], prompt: str) -> Visual
     parts: list[str | int] = []
     is_asked = False
     for message in messages:
-        role = message.get("role")
+        role, content = message.get("role"), message.get("content")
         if role not in ("system", "user"):
             raise DataError(f"expected one question, got a turn of {role!r}: {_USE_OTHERS}")
-        said = _parts_of(message, shown)
-        is_asked |= role == "user" and any(isinstance(part, str) for part in said)
-        parts += said
+        items = [content] if isinstance(content, str) else content
+        if not isinstance(items, list | tuple):
+            raise DataError(f"expected a message's content as text or a list, got {content!r}")
+        for item in items:
+            if isinstance(item, str) or item.get("type") == "text":
+                parts.append(item if isinstance(item, str) else str(item["text"]))
+                is_asked |= role == "user"
+            else:
+                parts.append(len(shown))
+                shown.append(_shown_in(item))
     if not is_asked:
         parts.append(prompt)
-    return Visuals(tuple(shown), _content(parts, len(shown)))
-
-
-def _content(parts: Sequence[str | int], n_shown: int) -> Content:
-    """Return the parts of a question; what comes before one text goes to the marks in it."""
     texts = [part for part in parts if isinstance(part, str)]
-    if len(texts) == 1 and parts[-1] == texts[0]:
-        return content_of(n_shown, texts[0])
-    return tuple(parts)
-
-
-def _by_content(takes: Takes, visuals: Visuals) -> Visuals:
-    """Sort files by what is in them; a captioner of videos reads stills as videos, too."""
-    shown = tuple(
-        visual.raw
-        if isinstance(visual, Picture)
-        and isinstance(visual.raw, Path)
-        and (takes == "videos" or not is_picture(visual.raw))
-        else visual
-        for visual in visuals.shown
-    )
-    return replace(visuals, shown=shown)
+    # What comes before one text goes to the marks in it.
+    is_before = len(texts) == 1 and parts[-1] == texts[0]
+    content_parts = content_of(len(shown), texts[0]) if is_before else tuple(parts)
+    return Visuals(tuple(shown), content_parts)
 
 
 def _refusal(takes: Takes, visuals: Visuals) -> str | None:
-    """Return why a captioner cannot caption a document, to follow its name; ``None`` if it can.
-
-    Raises:
-        DataError: If the document shows nothing.
-    """
+    """Return why a captioner cannot caption a document, to follow its name; ``None`` if it can."""
     if not visuals.shown:
         raise DataError("the document shows no video and no picture, and captioners caption those")
     n_videos = sum(not isinstance(visual, Picture) for visual in visuals.shown)
@@ -185,23 +179,46 @@ def _refusal(takes: Takes, visuals: Visuals) -> str | None:
     return None
 
 
-def _flat(shown: object) -> list[object]:
-    """Return visuals without nested lists and without ``None``."""
-    if shown is None:
-        return []
-    if isinstance(shown, list | tuple):
-        return [visual for some in shown for visual in _flat(some)]
-    return [shown]
+def _shown_in(item: Mapping[str, object]) -> object:
+    """Return what a part of a message shows."""
+    kind = str(item.get("type"))
+    if kind not in ("image", "video"):
+        raise DataError(f"expected messages of texts, pictures and videos, got {kind}")
+    visual = item.get("url", item.get(kind))
+    if isinstance(visual, str | Path):
+        return _sorted({**item, "url": visual}, kind)
+    return _sorted(visual, kind)
 
 
-def _sorted(visual: object) -> object:
-    """Return a video's path or a ``Picture``."""
+def _sorted(visual: object, kind: str = "") -> object:
+    """Return a video's path or a ``Picture``; nothing is opened before its turn.
+
+    Args:
+        visual: As lmms-eval hands it over.
+        kind: ``image`` or ``video`` if the task says so, whatever a file is called.
+    """
     from PIL.Image import Image
 
     if isinstance(visual, Mapping):
-        return _of_mapping(visual)
+        raw = visual.get("bytes")
+        if isinstance(raw, bytes) and raw:
+            return Picture(raw)
+        given = (visual.get(key) for key in _FILE_KEYS)
+        name = next((value for value in given if isinstance(value, str | Path)), None)
+        if name is None:
+            raise DataError(
+                f"expected a picture or a video, got something with {', '.join(map(str, visual))}"
+            )
+        if visual.get("type") == "audio":
+            raise DataError(f"expected a picture or a video, got sound: {name}")
+        if any(visual.get(key) is not None for key in _PART_KEYS):
+            raise DataError(
+                f"expected complete videos, got a part of {name}: captioners caption one video; "
+                f"{_USE_OTHERS}"
+            )
+        return _of_name(str(name), kind)
     if isinstance(visual, str | Path):
-        return _of_name(visual)
+        return _of_name(str(visual), kind)
     is_array = isinstance(visual, np.ndarray) and visual.ndim in (2, 3)
     if is_array or isinstance(visual, Image) or (isinstance(visual, bytes) and visual):
         return Picture(visual)
@@ -210,74 +227,14 @@ def _sorted(visual: object) -> object:
     )
 
 
-def _of_name(name: str | Path) -> object:
-    """Sort a file or an address by its ending; nothing is opened before its turn."""
-    text = str(name)
-    if text.startswith("data:image/"):
-        return Picture(text)
-    ending = Path(text.partition("?")[0]).suffix.lower()
-    if text.startswith(("http://", "https://")):
-        if ending in _PICTURE_ENDINGS:
-            return Picture(text)
-        raise DataError(f"expected a file of this machine, got the address {text}: fetch it first")
+def _of_name(name: str, kind: str) -> object:
+    ending = Path(name).suffix.lower()
+    if name.startswith(("http://", "https://", "data:")):
+        raise DataError(
+            f"expected a file of this machine, got the address {name:.80}: fetch it first"
+        )
     if ending in _SOUND_ENDINGS:
-        raise DataError(f"expected a picture or a video, got sound: {text}")
-    path = Path(text.removeprefix("file://"))
-    return Picture(path) if ending in _PICTURE_ENDINGS else path
-
-
-def _of_mapping(visual: Mapping[str, object]) -> object:
-    """Sort ``{"path": ...}``, or a picture as ``datasets`` keeps it undecoded."""
-    raw = visual.get("bytes")
-    if isinstance(raw, bytes) and raw:
-        return Picture(raw)
-    given = (visual.get(key) for key in _FILE_KEYS)
-    name = next((value for value in given if isinstance(value, str | Path)), None)
-    if name is None:
-        raise DataError(
-            f"expected a picture or a video, got something with {', '.join(map(str, visual))}"
-        )
-    if visual.get("type") == "audio":
         raise DataError(f"expected a picture or a video, got sound: {name}")
-    return _complete(_of_name(name), visual)
-
-
-def _complete(visual: object, bounds: Mapping[str, object]) -> object:
-    """Return a visual that is shown from its beginning to its end."""
-    if any(bounds.get(key) is not None for key in _PART_KEYS):
-        raise DataError(
-            f"expected complete videos, got a part of {visual}: captioners caption one video; "
-            f"{_USE_OTHERS}"
-        )
-    return visual
-
-
-def _parts_of(message: Mapping[str, object], shown: list[object]) -> list[str | int]:
-    """Return one message's parts; what it shows is appended to ``shown``."""
-    content = message.get("content")
-    items = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not isinstance(items, list | tuple):
-        raise DataError(f"expected a message's content as text or a list, got {content!r}")
-    parts: list[str | int] = []
-    for item in items:
-        if isinstance(item, str):
-            parts.append(item)
-        elif item.get("type") == "text":
-            parts.append(str(item["text"]))
-        else:
-            parts.append(len(shown))
-            shown.append(_shown_in(item))
-    return parts
-
-
-def _shown_in(item: Mapping[str, object]) -> object:
-    kind = str(item.get("type"))
-    if kind not in ("image", "video"):
-        raise DataError(f"expected messages of texts, pictures and videos, got {kind}")
-    visual = _sorted(item.get("url", item.get(kind)))
-    if kind == "image":
-        # Whatever it is called.
-        return Picture(visual) if isinstance(visual, Path) else visual
-    if isinstance(visual, Picture) and isinstance(visual.raw, Path):
-        visual = visual.raw
-    return _complete(visual, item)
+    path = Path(name.removeprefix("file://"))
+    is_image = kind == "image" if kind else ending in _PICTURE_ENDINGS
+    return Picture(path) if is_image else path

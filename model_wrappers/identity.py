@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from stat import S_ISREG
@@ -26,14 +25,7 @@ _HASHED_BYTES: Final = 1 << 20
 def arguments_with_defaults(
     model: type, base: type, positional: tuple[object, ...], named: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return every argument of a class by name, as it was given, or else its default.
-
-    Args:
-        model: The class.
-        base: The last of its bases whose arguments are wanted.
-        positional: Arguments given by position, to the class's own ``__init__``.
-        named: Arguments given by name.
-    """
+    """Return every argument of a class and its bases down to ``base``, as given, or its default."""
     values: dict[str, object] = {}
     classes = [cls for cls in model.__mro__ if issubclass(cls, base) and "__init__" in vars(cls)]
     for cls in reversed(classes):
@@ -85,12 +77,10 @@ def as_json(value: object) -> str:
 
 
 def _described(value: object) -> object:
-    if isinstance(value, Path | bytes | complex | range):
-        return str(value)
     if isinstance(value, set | frozenset):
         return sorted(as_json(entry) for entry in value)
     if type(value).__repr__ is not object.__repr__:
-        return repr(value)
+        return str(value) if isinstance(value, Path) else repr(value)
     # The text of a plain object has its address in memory, which differs from run to run.
     state = {name: repr(field) for name, field in getattr(value, "__dict__", {}).items()}
     return [type(value).__qualname__, state]
@@ -119,14 +109,22 @@ def _files_stamp(path: Path) -> str:
     Hidden folders, and checkpoints that a training has put into the folder, are left out.
     """
     digest = blake2b(digest_size=16)
-    for name, file in sorted(_files(path)):
+    for file in [path] if path.is_file() else sorted(path.rglob("*")):
+        name = file.relative_to(path)
+        is_left_out = any(
+            part.startswith((".", "checkpoint-")) or part == "__pycache__"
+            for part in name.parts[:-1]
+        )
+        if is_left_out or not file.is_file():
+            continue
         try:
             status = file.stat()
             small = file.read_bytes() if status.st_size <= _HASHED_BYTES else b""
-        except OSError:  # a broken link, or removed just now
+        except OSError:  # removed just now
             continue
         kind = status.st_size if small or not status.st_size else status.st_mtime_ns
-        digest.update(f"{name}\0{status.st_size}\0{kind}\0".encode("utf-8", "surrogatepass"))
+        text = f"{name.as_posix()}\0{status.st_size}\0{kind}\0"
+        digest.update(text.encode("utf-8", "surrogatepass"))
         digest.update(blake2b(small).digest())
     return digest.hexdigest()
 
@@ -141,12 +139,11 @@ def _commit(name: str, revision: str | None) -> str | None:
     wanted = revision or "main"
     try:
         folder = Path(constants.HF_HUB_CACHE, repo_folder_name(repo_id=name, repo_type="model"))
-    except ValueError:  # no name of a repository
-        return None
-    try:
+        if revision and (folder / "snapshots" / wanted).is_dir():
+            return wanted
         return (folder / "refs" / wanted).read_text().strip()
-    except (OSError, ValueError):
-        return wanted if revision and (folder / "snapshots" / wanted).is_dir() else None
+    except (OSError, ValueError):  # not in the cache, or no name of a repository
+        return None
 
 
 def _base(checkpoint: Path) -> list[object]:
@@ -157,19 +154,3 @@ def _base(checkpoint: Path) -> list[object]:
     except (OSError, ValueError, LookupError, TypeError):  # no adapter, or an incomplete one
         return []
     return [_stamp(base, config.get("revision"))] if base != str(checkpoint) else []
-
-
-def _files(path: Path) -> Iterator[tuple[str, Path]]:
-    if path.is_file():
-        yield "", path
-        return
-    for folder, folders, names in os.walk(path, followlinks=True):
-        folders[:] = [
-            name
-            for name in folders
-            if not name.startswith((".", "checkpoint-")) and name != "__pycache__"
-        ]
-        for name in names:
-            file = Path(folder, name)
-            if file.is_file():
-                yield file.relative_to(path).as_posix(), file

@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) -> None:
-    """Raise at a typing error in ``--model_args``.
-
-    Raises:
-        SettingsError: If there is an unknown argument; the text names the likely one, and lists
-            those that exist.
+    """Raise a ``SettingsError`` at a typing error in ``--model_args``.
 
     >>> refuse_unknown("CaptionFile", known=["path", "missing"], unknown=["pth"])
     Traceback (most recent call last):
@@ -45,11 +41,7 @@ def shown_name(model: type) -> str:
 
 
 def parse_model_args(text: str) -> dict[str, Any]:
-    """Parse ``--model_args`` as lmms-eval does.
-
-    Raises:
-        SettingsError: If one has no name.
-    """
+    """Parse ``--model_args`` as lmms-eval does; a ``SettingsError`` if one has no name."""
     from lmms_eval.utils import simple_parse_args_string
 
     try:
@@ -71,11 +63,7 @@ def arguments_of(model: type, base: type) -> set[str]:
 
 
 def at_least_one(name: str, value: object) -> int:
-    """Return a whole number of at least 1, which may come as text.
-
-    Raises:
-        SettingsError: If it is anything else.
-    """
+    """Return a whole number of at least 1, which may come as text, or raise ``SettingsError``."""
     text = str(value)
     if isinstance(value, bool) or not text.isdecimal() or int(text) < 1:
         raise SettingsError(f"{name}: expected a whole number of at least 1, got {value!r}")
@@ -83,22 +71,14 @@ def at_least_one(name: str, value: object) -> int:
 
 
 def true_or_false(name: str, value: object) -> bool:
-    """Return a switch; lmms-eval makes ``true`` and ``false``, in any case, a ``bool``.
-
-    Raises:
-        SettingsError: If it is anything else: every text, ``no`` too, would count as true.
-    """
+    """Return a switch; lmms-eval makes ``true`` and ``false``, in any case, a ``bool``."""
     if not isinstance(value, bool):
         raise SettingsError(f"--model_args: expected {name}=true or false, got {value!r}")
     return value
 
 
 def above_zero(name: str, value: object) -> float:
-    """Return a finite number above 0.
-
-    Raises:
-        SettingsError: If it is anything else.
-    """
+    """Return a finite number above 0, or raise ``SettingsError``."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < float(str(value)) < math.inf:
         raise SettingsError(f"--model_args: {name}: expected a number above 0, got {value!r}")
@@ -106,14 +86,7 @@ def above_zero(name: str, value: object) -> float:
 
 
 def require_folder(name: str) -> None:
-    """Raise at a path that is no folder: a hub would take it for the name of a repository.
-
-    Args:
-        name: What ``pretrained=`` says; one that is no path is left alone.
-
-    Raises:
-        SettingsError: If it is a path, and no folder is there.
-    """
+    """Raise at a path that is no folder: a hub would take it for the name of a repository."""
     if name.startswith(("/", "./", "../", "~")) and not Path(name).is_dir():
         raise SettingsError(
             f"there is no folder {name}: pretrained= takes the folder of a checkpoint, written out "
@@ -123,9 +96,6 @@ def require_folder(name: str) -> None:
 
 def mapping_of(name: str, value: object) -> dict[str, object]:
     """Return an argument of names and values: a JSON object, or ``name:value;name:value``.
-
-    Raises:
-        SettingsError: If it is neither.
 
     >>> mapping_of("extra_body", '{"top_k": 1, "chat_template_kwargs": {"thinking": false}}')
     {'top_k': 1, 'chat_template_kwargs': {'thinking': False}}
@@ -183,26 +153,21 @@ class Generation:
         """Read the settings of an lmms-eval request (``generation_kwargs``, ``--gen_kwargs``).
 
         A temperature above 0 means sampling unless ``do_sample`` says otherwise. Settings that no
-        captioner knows are left out, as lmms-eval's own wrappers do.
-
-        Raises:
-            SettingsError: If a value is of the wrong kind, or out of its bounds.
+        captioner knows are left out, as lmms-eval's own wrappers do; a value of the wrong kind, or
+        out of its bounds, is a ``SettingsError``.
 
         >>> Generation.read({"max_new_tokens": 64, "temperature": 0.7, "until": ["##"]})
         ... # doctest: +NORMALIZE_WHITESPACE
         Generation(max_new_tokens=64, do_sample=True, temperature=0.7, top_p=None, top_k=None,
                    num_beams=1, repetition_penalty=None, until=('##',))
         """
-        temperature = _number(kwargs, "temperature") or 0.0
+        temperature = _number(kwargs, "temperature", least=0) or 0.0
         asked = kwargs.get("do_sample")
         do_sample = temperature > 0 if asked is None else bool(asked)
-        top_k, penalty = _number(kwargs, "top_k"), _number(kwargs, "repetition_penalty")
-        longest = _number(kwargs, "max_new_tokens") or _number(kwargs, "max_gen_toks")
-        _within("max_new_tokens", longest, least=0)
-        _within("temperature", temperature, least=0)
-        beams, top_p = _number(kwargs, "num_beams"), _number(kwargs, "top_p")
-        _within("num_beams", beams, least=0)
-        _within("top_p", top_p, least=0, most=1)
+        top_k, top_p = _number(kwargs, "top_k"), _number(kwargs, "top_p", least=0, most=1)
+        longest = _number(kwargs, "max_new_tokens", least=0) or _number(
+            kwargs, "max_gen_toks", least=0
+        )
         return cls(
             max_new_tokens=int(longest or DEFAULT_MAX_NEW_TOKENS),
             do_sample=do_sample,
@@ -210,8 +175,8 @@ class Generation:
             temperature=(temperature or 1.0) if do_sample else 0.0,
             top_p=top_p if do_sample else None,
             top_k=int(top_k) if top_k is not None and do_sample else None,
-            num_beams=int(beams or 1),
-            repetition_penalty=penalty,
+            num_beams=int(_number(kwargs, "num_beams", least=0) or 1),
+            repetition_penalty=_number(kwargs, "repetition_penalty"),
             until=_strings(kwargs.get("until")),
         )
 
@@ -225,19 +190,18 @@ class Generation:
         return text[: min((end for end in ends if end >= 0), default=len(text))]
 
 
-def _number(kwargs: Mapping[str, object], name: str) -> float | None:
+def _number(
+    kwargs: Mapping[str, object], name: str, *, least: float = -math.inf, most: float = math.inf
+) -> float | None:
     value = kwargs.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SettingsError(f"generation setting {name}: expected a number, got {value!r}")
-    return value
-
-
-def _within(name: str, value: float | None, *, least: float, most: float = math.inf) -> None:
-    if value is not None and not least <= value <= most:
+    if not least <= value <= most:
         bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
         raise SettingsError(f"generation setting {name}: expected a number {bounds}, got {value}")
+    return value
 
 
 def _strings(value: object) -> tuple[str, ...]:

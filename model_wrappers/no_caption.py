@@ -10,11 +10,6 @@ from lmms_eval_captions.judges.files import whole
 _WORD: Final = re.compile(r"\w")
 KIND: Final = "general"
 """Value of a saved caption's field ``captions`` if it is a general one."""
-_TEXTS: Final = (
-    "__getitem__", "__add__", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix",
-    "replace",
-)  # fmt: skip
-_LISTS: Final = ("split", "rsplit", "partition", "rpartition", "splitlines")
 
 
 class NoCaption(str):
@@ -81,25 +76,16 @@ class GeneralCaption(str):
     __slots__ = ()
 
 
-def _text(name: str) -> Any:  # noqa: ANN401 - a method of texts
-    method = getattr(str, name)
-
-    def made(self: GeneralCaption, *args: Any, **options: Any) -> GeneralCaption:  # noqa: ANN401
-        return GeneralCaption(method(self, *args, **options))
-
-    return made
-
-
-def _list(name: str) -> Any:  # noqa: ANN401 - a method of texts
-    method = getattr(str, name)
-
-    def made(self: GeneralCaption, *args: Any, **options: Any) -> list[GeneralCaption]:  # noqa: ANN401
-        return list(map(GeneralCaption, method(self, *args, **options)))
+def _general(name: str) -> Any:  # noqa: ANN401 - a method of texts
+    def made(self: GeneralCaption, *args: Any, **options: Any) -> Any:  # noqa: ANN401
+        cut = getattr(str, name)(self, *args, **options)
+        return GeneralCaption(cut) if isinstance(cut, str) else list(map(GeneralCaption, cut))
 
     return made
 
 
-for _name in _TEXTS:
-    setattr(GeneralCaption, _name, _text(_name))
-for _name in _LISTS:
-    setattr(GeneralCaption, _name, _list(_name))
+for _name in (
+    "__getitem__", "__add__", "strip", "lstrip", "rstrip", "removeprefix", "removesuffix",
+    "replace", "split", "rsplit", "partition", "rpartition", "splitlines",
+):  # fmt: skip
+    setattr(GeneralCaption, _name, _general(_name))

@@ -15,11 +15,8 @@ from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import Caption, Shown, Source
-
-    Prepare = Callable[[Sequence[CaptionJob], Generation], object]
+    from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
 
 _PAUSE_S: Final = 0.02
 
@@ -108,14 +105,6 @@ def make_batches(
     return batches
 
 
-def size_bytes(path: Path) -> float:
-    """Return the size of a file, 0 if there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadyBatch:
     """A batch whose clips are decoded."""
@@ -126,8 +115,6 @@ class ReadyBatch:
     """``None`` if nothing of it can be captioned."""
     broken: Sequence[tuple[PlannedCaption, str]]
     """Captions that cannot be written, and why."""
-    kept: Sequence[tuple[PlannedCaption, Caption]]
-    """Captions of pictures that an earlier run has written."""
 
 
 class DecodeAhead:
@@ -141,7 +128,6 @@ class DecodeAhead:
         decode: Reads one source; called in several threads at once.
         prepare: The captioner's own. If it raises a ``DataError``, jobs are tried one by one, and
             the culprits are left out.
-        take: Finds a caption of what is shown that an earlier run has written.
         n_threads: Clips decoded at once, >= 1.
         n_ahead: Batches prepared in advance, >= 1.
         n_preparers: Batches prepared at once, >= 1.
@@ -152,8 +138,7 @@ class DecodeAhead:
         batches: Sequence[Sequence[PlannedCaption]],
         *,
         decode: Callable[[Source], Shown],
-        prepare: Prepare,
-        take: Callable[[PlannedCaption, Shown], tuple[PlannedCaption, Caption | None]],
+        prepare: Callable[[Sequence[CaptionJob], Generation], object],
         n_threads: int,
         n_ahead: int = 2,
         n_preparers: int = 1,
@@ -161,7 +146,6 @@ class DecodeAhead:
         self._batches = batches
         self._decode = decode
         self._prepare = prepare
-        self._take = take
         self._n_threads = n_threads
         self._n_ahead = n_ahead
         self._n_preparers = n_preparers
@@ -177,7 +161,12 @@ class DecodeAhead:
         def start_next() -> None:
             batch = next(left, None)
             if batch is not None:
-                clips = self._start(batch, decoders)
+                sources = list(dict.fromkeys(planned.source for planned in batch))
+                for source in sources:
+                    if source not in self._clips:
+                        self._clips[source] = decoders.submit(self._try, source)
+                self._users.update(sources)
+                clips = {source: self._clips[source] for source in sources}
                 ready.append((batch, preparer.submit(self._make, batch, clips)))
 
         is_done = False
@@ -190,7 +179,10 @@ class DecodeAhead:
                 del future
                 # In this order: the next batch may continue with a clip of this one.
                 start_next()
-                self._drop(batch)
+                for source in {planned.source for planned in batch}:
+                    self._users[source] -= 1
+                    if not self._users[source]:
+                        del self._users[source], self._clips[source]
                 yield prepared
                 del prepared
             is_done = True
@@ -201,24 +193,6 @@ class DecodeAhead:
                 DECODERS.stop()
                 time.sleep(_PAUSE_S)
             preparer.shutdown(wait=True, cancel_futures=True)
-
-    def _start(
-        self, batch: Sequence[PlannedCaption], decoders: ThreadPoolExecutor
-    ) -> dict[Source, Future[Shown | str]]:
-        """Queue the batch's clips that are not queued yet."""
-        sources = list(dict.fromkeys(planned.source for planned in batch))
-        for source in sources:
-            if source not in self._clips:
-                self._clips[source] = decoders.submit(self._try, source)
-        self._users.update(sources)
-        return {source: self._clips[source] for source in sources}
-
-    def _drop(self, batch: Sequence[PlannedCaption]) -> None:
-        """Drop the batch's clips that no queued batch uses."""
-        for source in {planned.source for planned in batch}:
-            self._users[source] -= 1
-            if not self._users[source]:
-                del self._users[source], self._clips[source]
 
     def _try(self, source: Source) -> Shown | str:
         try:
@@ -232,52 +206,35 @@ class DecodeAhead:
         self, planned: Sequence[PlannedCaption], clips: dict[Source, Future[Shown | str]]
     ) -> ReadyBatch:
         """Prepare a batch of the clips that could be read."""
-        jobs: list[tuple[PlannedCaption, CaptionJob]] = []
+        usable: list[tuple[PlannedCaption, CaptionJob]] = []
         broken: list[tuple[PlannedCaption, str]] = []
-        kept: list[tuple[PlannedCaption, Caption]] = []
-        for wanted in planned:
-            shown = clips[wanted.source].result()
+        for asked in planned:
+            shown = clips[asked.source].result()
             if isinstance(shown, str):
-                broken.append((wanted, shown))
+                broken.append((asked, shown))
                 continue
-            asked, caption = self._take(wanted, shown)
-            if caption is None:
-                jobs.append((asked, job_of(asked, shown)))
-            else:
-                kept.append((asked, caption))
+            content = shown.content or content_of(len(shown.clips), asked.prompt)
+            job = CaptionJob(
+                shown.clips, content, asked.source, asked.task, asked.doc_id, draw=asked.draw
+            )
+            usable.append((asked, job))
         generation = planned[0].generation
-        batch = None
-        if jobs:
-            try:
-                batch = self._batch(jobs, generation)
-            except DataError:
-                jobs, unusable = self._one_by_one(jobs, generation)
-                broken += unusable
-                batch = self._batch(jobs, generation) if jobs else None
-        return ReadyBatch([asked for asked, _ in jobs], batch, broken, kept)
+        try:
+            batch = self._batch(usable, generation)
+        except DataError:
+            tried, usable = usable, []
+            for asked, job in tried:
+                try:
+                    self._prepare([job], generation)
+                except DataError as error:
+                    broken.append((asked, str(error)))
+                else:
+                    usable.append((asked, job))
+            batch = self._batch(usable, generation)
+        return ReadyBatch([asked for asked, _ in usable], batch, broken)
 
     def _batch(
         self, jobs: Sequence[tuple[PlannedCaption, CaptionJob]], generation: Generation
-    ) -> Batch:
+    ) -> Batch | None:
         chosen = [job for _, job in jobs]
-        return Batch(chosen, generation, self._prepare(chosen, generation))
-
-    def _one_by_one(
-        self, jobs: Sequence[tuple[PlannedCaption, CaptionJob]], generation: Generation
-    ) -> tuple[list[tuple[PlannedCaption, CaptionJob]], list[tuple[PlannedCaption, str]]]:
-        """Return the jobs that can be prepared, and why the others cannot."""
-        usable, unusable = [], []
-        for asked, job in jobs:
-            try:
-                self._prepare([job], generation)
-            except DataError as error:
-                unusable.append((asked, str(error)))
-            else:
-                usable.append((asked, job))
-        return usable, unusable
-
-
-def job_of(asked: PlannedCaption, shown: Shown) -> CaptionJob:
-    """Return one caption to write about a source that was read."""
-    content = shown.content or content_of(len(shown.clips), asked.prompt)
-    return CaptionJob(shown.clips, content, asked.source, asked.task, asked.doc_id, draw=asked.draw)
+        return Batch(chosen, generation, self._prepare(chosen, generation)) if chosen else None

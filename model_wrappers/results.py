@@ -95,11 +95,9 @@ class Outcome:
         """Log the rate, the shares of time, and every document without a caption."""
         total_s = self.compute_s + self.wait_s
         if self.n_captions and total_s:
-            rate = self.n_captions / total_s
-            logger.info(
-                "{} captions in {:.1f} s, {:.2f} a second; {}",
-                self.n_captions, total_s, rate, self.shares(),
-            )  # fmt: skip
+            rate, shares = self.n_captions / total_s, self.shares()
+            text = "{} captions in {:.1f} s, {:.2f} a second; {}"
+            logger.info(text, self.n_captions, total_s, rate, shares)
         if self.failures:
             lines = [f"{task}[{doc_id}] {text}" for (task, doc_id), text in self.failures.items()]
             more = len(lines) - SHOWN
@@ -129,16 +127,15 @@ class Results:
 
     def take(self, planned: PlannedCaption, answer: Answer) -> None:
         """Take a caption, or the promise of one."""
-        if isinstance(answer, Future):
-            self._promises.append((planned, answer))
-            # As it comes: a run may end before its turn to be waited for.
-            answer.add_done_callback(partial(self._keep_promised, planned))
-            while self._promises and _has_come(self._promises[0][1]):
-                self._redeem(*self._promises.popleft())
+        if not isinstance(answer, Future):
+            self.outcome.n_captions += 1
+            self.reuse(planned, Caption(answer) if isinstance(answer, str) else answer)
             return
-        caption = Caption(answer) if isinstance(answer, str) else answer
-        self.outcome.n_captions += 1
-        self.reuse(planned, caption)
+        self._promises.append((planned, answer))
+        # As it comes: a run may end before its turn to be waited for.
+        answer.add_done_callback(partial(self._keep_promised, planned))
+        while self._promises and _has_come(self._promises[0][1]):
+            self._redeem(*self._promises.popleft())
 
     def reuse(self, planned: PlannedCaption, caption: Caption) -> None:
         """Take a caption, of an earlier run, say."""

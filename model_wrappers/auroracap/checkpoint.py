@@ -31,15 +31,7 @@ POSITIONS: Final = "embeddings.position_embedding.weight"
 
 
 class Projector(nn.Module):  # type: ignore[misc] # torch is not followed.
-    """Linear layers with an activation between, from the tower's width to the LLM's.
-
-    Args:
-        visual_hidden_size: Width of the tower.
-        llm_hidden_size: Width of the language model.
-        depth: Linear layers, >= 1.
-        hidden_act: Activation, by transformers' name.
-        bias: Whether the layers have one.
-    """
+    """Linear layers with an activation between, from the tower's width to the LLM's."""
 
     def __init__(
         self,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, TokenMerging
-from lmms_eval_captions.model_wrappers.hf.generation import GenerationTokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,19 +55,6 @@ def texts_around_frames(
     return [*texts, f"{text} ASSISTANT:"]
 
 
-class Tokenizer(GenerationTokens, Protocol):
-    """Used methods of a tokenizer of transformers."""
-
-    eos_token: str
-    pad_token: str | None
-
-    def encode(self, text: str, *, add_special_tokens: bool = True) -> list[int]:
-        """Ids of a text."""
-
-    def decode(self, token_ids: list[int], *, skip_special_tokens: bool = False) -> str:
-        """The text of ids."""
-
-
 class AuroraCap:
     """The three networks in a row.
 
@@ -90,7 +76,7 @@ class AuroraCap:
         tower: nn.Module,
         *,
         projector: nn.Module,
-        tokenizer: Tokenizer,
+        tokenizer: Any,  # noqa: ANN401 (tokenizers have no common type)
         size_bias: SizeBias = "released",
     ) -> None:
         self.llm = llm.eval()
@@ -148,7 +134,8 @@ class AuroraCap:
             clips: Frames of each clip and picture in it, of :meth:`see`.
             system_prompt: If it begins with Vicuna's system sentence.
         """
-        pieces = self.pieces(content, [len(frames) for frames in clips], system_prompt)
+        n_frames = [len(frames) for frames in clips]
+        pieces = self.pieces(content, n_frames, system_prompt)
         frames = [frame for part in content if isinstance(part, int) for frame in clips[part]]
         embedding = self.llm.get_input_embeddings()
         with torch.inference_mode():

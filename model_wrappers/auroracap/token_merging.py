@@ -1,8 +1,4 @@
-"""Token merging in the vision tower of a CLIP or SigLIP model, frame by frame.
-
->>> merged_per_layer(729, 0.1, 32)
-20
-"""
+"""Token merging in the vision tower of a CLIP or SigLIP model, frame by frame."""
 
 from __future__ import annotations
 
@@ -18,7 +14,6 @@ from lmms_eval_captions.judges.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from torch import nn
 
@@ -32,12 +27,7 @@ query to all its scores, where softmax cancels it, so that every token weighs th
 
 
 def merged_per_layer(n_patches: int, kept_ratio: float, n_layers: int) -> int:
-    """Return the number of tokens that each layer merges away.
-
-    Args:
-        n_patches: Patches of a frame, width times height by the patch size squared.
-        kept_ratio: Share of tokens to keep, in [0, 1].
-        n_layers: Layers of the whole tower, >= 1.
+    """Return the number of tokens that each layer of a tower merges away.
 
     Source:
         AuroraCap (arXiv 2410.03051), appendix E, equation 2; rounded down as in its code.
@@ -116,12 +106,7 @@ class TokenMerging:
             layer.forward = partial(self._forward, layer, first=index == 0)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         while self._undo:
             self._undo.pop()()
 
@@ -178,11 +163,7 @@ class TokenMerging:
 
 
 def require_size_bias(value: object) -> None:
-    """Raise if a value is no ``SizeBias``.
-
-    Raises:
-        SettingsError: If it is none; the text lists those that there are.
-    """
+    """Raise a ``SettingsError`` if a value is no ``SizeBias``."""
     if value not in get_args(SizeBias):
         raise SettingsError(
             f"expected size_bias as one of {', '.join(get_args(SizeBias))}, got {value!r}"
@@ -240,8 +221,8 @@ def match(keys: torch.Tensor, n_merged: int, *, class_token: bool) -> Matching |
     >>> pairs.kept.tolist(), pairs.merged.tolist(), pairs.targets.tolist()
     ([[0]], [[1]], [[0]])
     """
-    n_merged = most_merged(keys.shape[1], n_merged, class_token=class_token)
-    if n_merged == 0:
+    n_merged = min(n_merged, (keys.shape[1] - class_token) // 2)
+    if n_merged <= 0:
         return None
     with torch.no_grad():
         # Half precision ties most cosines of neighbouring patches, and bfloat16 all of them.
@@ -257,15 +238,6 @@ def match(keys: torch.Tensor, n_merged: int, *, class_token: bool) -> Matching |
         # token; in order of place, what a language model reads stays closer to the picture.
         kept = ranked[:, n_merged:].sort(dim=-1).values
         return Matching(kept=kept, merged=merged, targets=nearest.gather(1, merged))
-
-
-def most_merged(n_tokens: int, n_merged: int, *, class_token: bool) -> int:
-    """Return the pairs that can be merged in one layer when ``n_merged`` are wanted.
-
-    >>> most_merged(730, 20, class_token=True), most_merged(8, 20, class_token=True)
-    (20, 3)
-    """
-    return max(0, min(n_merged, (n_tokens - class_token) // 2))
 
 
 def merge(

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
 ASPECTS = ("camera", "short", "background", "main_object", "detailed")
 """Aspects that may have a column of their own, ``<aspect>_caption``."""
-
+ANY = ""
+"""Stands in for the aspect of a caption that is of none in particular."""
 _SEGMENT: Final = re.compile(
     r"(?:segment_?|clip_?)?(?:start|end|begin|stop)(?:[_ ]?(?:time|s|sec|seconds|frame))?"
     r"|timestamps?|time_?span|segment(?:_?(?:id|index))?"
 )
 """Columns that say which part of a video a caption is about."""
-
-ANY = ""
-"""Stands in for the aspect of a caption that is of none in particular."""
 
 
 def plain_aspect(aspect: str) -> str:
@@ -42,18 +40,14 @@ def plain_aspect(aspect: str) -> str:
 
 
 def base_name(video: str) -> str:
-    r"""Return a video's name without folders, of either slash.
-
-    >>> base_name("a/b/clip.mp4"), base_name("a\\clip.mp4")
-    ('clip.mp4', 'clip.mp4')
-    """
+    """Return a video's name without folders, of either slash."""
     return re.split(r"[/\\]", video)[-1] or video
 
 
 def stem(video: str) -> str:
-    """Return a video's base name without a known video ending; other dots belong to the id.
+    r"""Return a video's base name without a known video ending; other dots belong to the id.
 
-    >>> stem("a/eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
+    >>> stem("a\\eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
     ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
     """
     return without_ending(base_name(video))
@@ -79,20 +73,17 @@ def video_names(doc: Mapping[str, object]) -> list[str]:
 def listed(values: Iterable[str], most: int = 5) -> str:
     """Return names for a message: the first few, quoted."""
     names = list(values)
-    return ", ".join(f"{name!r:.80}" for name in names[:most]) + (
-        " and more" if len(names) > most else ""
-    )
+    shown = ", ".join(f"{name!r:.80}" for name in names[:most])
+    return shown + (" and more" if len(names) > most else "")
 
 
 def video_of(fields: Mapping[str, object]) -> str | None:
     """Return the video that a row is about, or ``None`` if it names none."""
     names = video_names(fields)
-    if _is_log(fields):
+    if not names and _is_log(fields):
         # The document itself is not logged: its video survives in metric items, or as the target.
-        items = [value for value in fields.values() if isinstance(value, dict)]
-        names += [name for item in items for name in video_names(item)]
-        target = _as_name(fields.get("target"))
-        names += [target] if target is not None else []
+        names = [name for item in _items(fields) for name in video_names(item)]
+        return names[0] if names else _as_name(fields.get("target"))
     return names[0] if names else None
 
 
@@ -124,17 +115,19 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
     own = fields.get("aspect")
     captions = {plain_aspect(own) if isinstance(own, str) else ANY: _caption_of(fields, column)}
     if column is None:
-        named = {aspect: fields[key] for aspect, key in _aspect_columns(tuple(fields))}
+        named = {aspect: fields[key] for aspect, key in _aspect_columns(tuple(fields)).items()}
         captions |= {aspect: value for aspect, value in named.items() if value is not None}
-    for value in captions.values():
-        if value is not None and not isinstance(value, str):
+    texts: dict[str, str] = {}
+    for aspect, value in captions.items():
+        if isinstance(value, str):
+            texts[aspect] = value
+        elif value is not None:
             raise CaptionError(
                 f"{path}, {row.place}: expected a caption as text, got {value!r:.80}; write "
                 "captions as strings, or null where there is none"
             )
-    texts = {role: value for role, value in captions.items() if isinstance(value, str)}
     if _is_marked_general(fields) or (len(texts) > 1 and len(set(texts.values())) == 1):
-        return {role: GeneralCaption(text) for role, text in texts.items()}
+        return {aspect: GeneralCaption(text) for aspect, text in texts.items()}
     return texts
 
 
@@ -144,24 +137,19 @@ def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> s
     A column may be one of an aspect, and a log is that of a task, which its items name, or else the
     name of the file.
     """
-    tasks: list[object] = []
     if column is not None:
-        tasks.append(column.removesuffix("_caption"))
+        task: object = column.removesuffix("_caption")
     elif _is_log(fields):
-        items = (value for value in fields.values() if isinstance(value, dict))
-        tasks += [item["task"] for item in items if "task" in item]
-        tasks.append(path.name.removesuffix(".gz").removesuffix(".jsonl"))
-    endings = (
-        aspect
-        for task in tasks[:1]
-        for aspect in ASPECTS
-        if isinstance(task, str) and (task == aspect or task.endswith(f"_{aspect}"))
-    )
-    return next(endings, None)
+        of_file = path.name.removesuffix(".gz").removesuffix(".jsonl")
+        task = next((item["task"] for item in _items(fields) if "task" in item), of_file)
+    else:
+        return None
+    name = f"_{task}" if isinstance(task, str) else ""
+    return next((aspect for aspect in ASPECTS if name.endswith(f"_{aspect}")), None)
 
 
 @lru_cache(maxsize=64)
-def _aspect_columns(columns: Sequence[str]) -> list[tuple[str, str]]:
+def _aspect_columns(columns: Sequence[str]) -> dict[str, str]:
     """Return each aspect that has a column, and that column, spelled exactly or nearly so."""
     found: dict[str, str] = {}
     for column in columns:
@@ -169,38 +157,40 @@ def _aspect_columns(columns: Sequence[str]) -> list[tuple[str, str]]:
         aspect = plain_aspect(plain.removesuffix("_caption"))
         if plain.endswith("_caption") and aspect in ASPECTS:
             found[aspect] = column
-    exact = {aspect: f"{aspect}_caption" for aspect in ASPECTS if f"{aspect}_caption" in columns}
-    return list((found | exact).items())
+    return found | {a: f"{a}_caption" for a in ASPECTS if f"{a}_caption" in columns}
 
 
 def _is_marked_general(fields: Mapping[str, object]) -> bool:
     """Return if a row of ours, or of a log with verdicts, marks its caption as general."""
     if fields.get("captions") == KIND:
         return True
-    extras = (value.get("extras") for value in fields.values() if isinstance(value, dict))
+    extras = (item.get("extras") for item in _items(fields))
     return _is_log(fields) and any(
         isinstance(extra, dict) and extra.get("captions") == KIND for extra in extras
     )
 
 
 def _caption_of(fields: Mapping[str, object], column: str | None) -> object:
+    is_log = _is_log(fields)
     if column is not None:
         value = fields.get(column)
-    elif _is_log(fields):
-        if _has_no_caption(fields):
-            return None  # an empty text stands for it in the log
+    elif is_log:
+        # An empty text stands in the log for a caption that is missing, as a verdict says, or with
+        # --predict_only the tokens: our captioners count none where they gave no caption.
+        no_tokens = {"input_tokens": 0, "output_tokens": 0}
+        if any("no_caption" in item for item in _items(fields)):
+            return None
+        if _first(fields.get("token_counts")) == no_tokens:
+            return None
         value = fields.get("filtered_resps", fields.get("resps"))
     else:
         value = next((fields[key] for key in CAPTION_KEYS if fields.get(key) is not None), None)
-    return _first(value) if _is_log(fields) else value
+    return _first(value) if is_log else value
 
 
-def _has_no_caption(fields: Mapping[str, object]) -> bool:
-    """Return if a row of a log shows, by a verdict or its tokens, that there was no caption."""
-    if any("no_caption" in item for item in fields.values() if isinstance(item, dict)):
-        return True
-    # What --predict_only logs: our captioners count no token where they gave no caption.
-    return _first(fields.get("token_counts")) == {"input_tokens": 0, "output_tokens": 0}
+def _items(fields: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return a log's items of metrics."""
+    return [value for value in fields.values() if isinstance(value, dict)]
 
 
 def _first(value: object) -> object:

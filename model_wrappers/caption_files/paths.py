@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import islice, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +12,7 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.tables import ENDINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 _MOST_FILES: Final = 10_000
 _PATTERN: Final = re.compile(r"[*?\[]")
@@ -22,13 +21,13 @@ _NOT_CAPTIONS: Final = re.compile(
 )
 """Files that lmms-eval and this package write into a folder of results."""
 _RANK_FILE: Final = re.compile(r"rank-(\d{1,6})-of-(\d{1,6})\.jsonl(\.gz)?")
-_SHOWN: Final = 16
+_LOG_NAME: Final = re.compile(r"(?P<date>.+?)_samples_(?P<task>.+)\.jsonl(\.gz)?", re.IGNORECASE)
 
 
 def files_of(text: str) -> list[Path]:
     """Return the caption files that ``path=`` names, each once, in its order, a folder's by name.
 
-    Commas are lmms-eval's own: files are joined by plus signs. A path that is there as a whole is
+    Commas are lmms-eval's own: files are joined by plus signs. A path that exists as a whole is
     itself, whatever signs are in it.
 
     Args:
@@ -36,13 +35,26 @@ def files_of(text: str) -> list[Path]:
             by plus signs; ``~`` is the home folder.
 
     Raises:
-        CaptionError: If one of them is not there, a folder or a pattern has no file, or there are
-            more than 10,000.
+        CaptionError: If a folder or a pattern has no file, or there are more than 10,000.
     """
-    paths = list(islice(_paths(text), _MOST_FILES + 1))
-    if len(paths) > _MOST_FILES:
-        raise CaptionError(f"path={text!r}: more than {_MOST_FILES:,} files; name fewer")
-    return list(dict.fromkeys(paths))
+    paths: dict[Path, None] = {}
+    parts = [text] if Path(text).expanduser().exists() else text.split("+")
+    for part in filter(None, (part.strip() for part in parts)):
+        path = Path(part).expanduser()
+        found = [path]
+        if not path.exists() and _PATTERN.search(part):
+            # ``Path.glob`` takes no pattern from the root.
+            found = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+            if not found:
+                raise CaptionError(
+                    f"path={text!r}: no file is like {part!r}; correct the pattern, and quote it, "
+                    "so that your shell leaves it as it is"
+                )
+        for match in found:
+            paths |= dict.fromkeys(_files_at(match))
+            if len(paths) > _MOST_FILES:
+                raise CaptionError(f"path={text!r}: more than {_MOST_FILES:,} files; name fewer")
+    return list(paths)
 
 
 def caption_files_in(folder: Path) -> list[Path]:
@@ -57,35 +69,8 @@ def caption_files_in(folder: Path) -> list[Path]:
     ]
 
 
-def _paths(text: str) -> Iterator[Path]:
-    whole = Path(text).expanduser()
-    if whole.exists() or ("+" not in text and not _PATTERN.search(text)):
-        yield from _files_at(whole)
-        return
-    for part in filter(None, (part.strip() for part in text.split("+"))):
-        path = Path(part).expanduser()
-        if path.exists() or not _PATTERN.search(part):
-            yield from _files_at(path)
-            continue
-        found = _matches(path)
-        if not found:
-            raise CaptionError(
-                f"path={text!r}: no file is like {part!r}; correct the pattern, and quote it, "
-                "so that your shell leaves it as it is"
-            )
-        for match in found:
-            yield from _files_at(match)
-
-
-def _matches(pattern: Path) -> list[Path]:
-    """Return the matches of a pattern, by name; ``Path.glob`` takes none from the root."""
-    return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
-
-
 def _files_at(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = caption_files_in(path)
+    files = caption_files_in(path) if path.is_dir() else [path]
     if not files:
         raise CaptionError(
             f"{path}: expected caption files ({', '.join(ENDINGS)}, or one of these and .gz) in "
@@ -116,22 +101,20 @@ def absent_ranks(text: str) -> str:
         names = [path.name for path in files_of(text)]
     except (CaptionError, OSError):
         return ""
-    there: dict[int, set[int]] = defaultdict(set)
+    present: dict[int, set[int]] = defaultdict(set)
     for name in names:
         if parts := _RANK_FILE.fullmatch(name):
-            there[int(parts[2])].add(int(parts[1]))
-    return "; ".join(filter(None, starmap(_absent, sorted(there.items()))))
-
-
-def _absent(n_ranks: int, there: set[int]) -> str:
-    absent = [str(rank) for rank in range(n_ranks) if rank not in there]
-    if not absent:
-        return ""
-    named = ", ".join(absent[:_SHOWN]) + (" and more" if len(absent) > _SHOWN else "")
-    return f"of {n_ranks} processes that captioned, {len(absent)} have no file there: rank {named}"
-
-
-_LOG_NAME: Final = re.compile(r"(?P<date>.+?)_samples_(?P<task>.+)\.jsonl(\.gz)?", re.IGNORECASE)
+            present[int(parts[2])].add(int(parts[1]))
+    sentences = []
+    for n_ranks, ranks in sorted(present.items()):
+        absent = [str(rank) for rank in range(n_ranks) if rank not in ranks]
+        if absent:
+            named = ", ".join(absent[:16]) + (" and more" if len(absent) > 16 else "")
+            sentences.append(
+                f"of {n_ranks} processes that captioned, {len(absent)} have no file there: "
+                f"rank {named}"
+            )
+    return "; ".join(sentences)
 
 
 def has_logs(folder: Path) -> bool:

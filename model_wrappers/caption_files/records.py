@@ -37,7 +37,10 @@ from lmms_eval_captions.model_wrappers.caption_files.tables import (
 from lmms_eval_captions.model_wrappers.no_caption import GeneralCaption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+_SPELLINGS = (str, base_name, stem, plain_name)
+"""Forms in which names are compared, the strictest first."""
 
 
 class CaptionTable:
@@ -68,9 +71,8 @@ class CaptionTable:
         self._captions: dict[str, dict[str, str]] = {}
         self._aspects: dict[str, str | None] = {}
         """Video to the aspect that its caption of no named one was written for."""
-        self._by_base: dict[str, dict[str, None]] = {}
-        self._by_stem: dict[str, dict[str, None]] = {}
-        self._by_plain: dict[str, dict[str, None]] = {}
+        self._names: list[dict[str, dict[str, None]]] = [{} for _ in _SPELLINGS]
+        """Names of videos, by each of their spellings."""
         self._fill(list(rows), column, may_be_empty=may_be_empty)
 
     def __len__(self) -> int:
@@ -95,20 +97,14 @@ class CaptionTable:
                 general caption, else the detailed one.
 
         Returns:
-            A :class:`GeneralCaption` where an aspect is asked for and the caption was not written
-            for it.
+            A :class:`GeneralCaption` if an aspect is asked for and the caption was not written for
+            it.
 
         Raises:
             CaptionError: If several videos of the file go by that name and their captions differ.
         """
-        exact = {video: None} if video in self._captions else {}
-        for names in (
-            exact,
-            self._by_base.get(base_name(video)),
-            self._by_stem.get(stem(video)),
-            self._by_plain.get(plain_name(video)),
-        ):
-            namesakes = {name: self._pick(name, aspect) for name in names or ()}
+        for names, spelled in zip(self._names, _SPELLINGS, strict=True):
+            namesakes = {name: self._pick(name, aspect) for name in names.get(spelled(video), ())}
             texts = {text for text in namesakes.values() if text is not None}
             if len(texts) > 1:
                 raise CaptionError(
@@ -122,13 +118,11 @@ class CaptionTable:
     def _pick(self, name: str, aspect: str | None) -> str | None:
         captions = self._captions[name]
         if aspect is None:
-            text = next((captions[role] for role in (ANY, "detailed") if role in captions), None)
+            text = captions.get(ANY, captions.get("detailed"))
             return None if text is None else str(text)
-        if aspect in captions:
-            return captions[aspect]
-        if ANY in captions and self._aspects[name] != aspect:
+        if aspect not in captions and ANY in captions and self._aspects[name] != aspect:
             return GeneralCaption(captions[ANY])
-        return captions.get(ANY)
+        return captions.get(aspect, captions.get(ANY))
 
     def _fill(self, rows: Sequence[CaptionRow], column: str | None, *, may_be_empty: bool) -> None:
         columns = list(dict.fromkeys(key for row in rows for key in row.fields))
@@ -137,18 +131,20 @@ class CaptionTable:
                 f"{self.path}: no column {column!r}; its columns are {listed(columns, 30)}"
             )
         n_repeated = n_nameless = 0
-        seen: dict[tuple[str, str, str], tuple[object, ...]] = {}
+        segments: dict[_Key, tuple[object, ...]] = {}
         for row in rows:
             video = video_of(row.fields)
             captions = captions_of(row, self.path, column)
             if video is None:
                 n_nameless += 1
             elif captions:
-                self._add(video, captions)
+                self._captions.setdefault(video, {}).update(captions)
+                for names, spelled in zip(self._names, _SPELLINGS, strict=True):
+                    names.setdefault(spelled(video), {})[video] = None
                 if ANY in captions:
                     self._aspects[video] = aspect_of(row.fields, self.path, column)
-                keys = [(str(row.fields.get("task")), video, role) for role in captions]
-                before = [seen[key] for key in keys if key in seen]
+                keys = [(str(row.fields.get("task")), video, aspect) for aspect in captions]
+                before = [segments[key] for key in keys if key in segments]
                 n_repeated += bool(before)
                 segment = segment_of(row.fields)
                 if any(other != segment for other in before):
@@ -157,7 +153,7 @@ class CaptionTable:
                         f"segments, {before[0]} and {segment}; join them to one caption, or leave "
                         "out those columns if they are versions of which the last one counts"
                     )
-                seen |= dict.fromkeys(keys, segment)
+                segments |= dict.fromkeys(keys, segment)
         if not self._captions and not may_be_empty:
             self._refuse(columns, column, has_videos=n_nameless < len(rows))
         if n_repeated or n_nameless:
@@ -165,12 +161,6 @@ class CaptionTable:
                 f"{self.path}: {n_repeated} of {len(rows)} rows repeat a video (the last one "
                 f"counts), {n_nameless} name no video (left out)"
             )
-
-    def _add(self, video: str, captions: Mapping[str, str]) -> None:
-        self._captions.setdefault(video, {}).update(captions)
-        self._by_base.setdefault(base_name(video), {})[video] = None
-        self._by_stem.setdefault(stem(video), {})[video] = None
-        self._by_plain.setdefault(plain_name(video), {})[video] = None
 
     def _refuse(self, columns: Sequence[str], column: str | None, *, has_videos: bool) -> None:
         if not columns:
@@ -186,12 +176,6 @@ class CaptionTable:
             f"{self.path}: no row has a {wanted}; its columns are {listed(columns, 30)}; rename "
             "one, or name them: the caption's with column=NAME, the video's with video_column=NAME"
         )
-
-
-def _is_of(row: CaptionRow, task: str) -> bool:
-    """Return if a row names a task as that of its caption."""
-    named = row.fields.get("task")
-    return isinstance(named, str) and named.strip().lower() == task.lower()
 
 
 def open_captions(
@@ -218,7 +202,12 @@ def open_captions(
 
         @cache
         def of_rows(task: str) -> CaptionTable:
-            own = [row for row in rows if _is_of(row, task)]
+            own = [
+                row
+                for row in rows
+                if isinstance(named := row.fields.get("task"), str)
+                and named.strip().lower() == task.lower()
+            ]
             if not own:
                 return whole
             return CaptionTable(own, path=folder, column=column, may_be_empty=True)
@@ -253,20 +242,21 @@ def read_files(
         video_column: The column that names the video, or ``None``.
 
     Raises:
-        CaptionError: If a file cannot be read, all together have more than two million rows, or
-            two files give one video different captions: within a file the last one counts, but
-            nobody can tell which file does.
+        CaptionError: If a file cannot be read, or two files give one video different captions:
+            within a file the last one counts, but nobody can tell which file does.
     """
     if len(paths) == 1:
         return read_rows(paths[0], video_column)
     rows: list[CaptionRow] = []
     seen: dict[_Key, tuple[str, Path]] = {}
     for path in paths:
-        own = [
-            replace(row, place=f"{path.name}, {row.place}") for row in read_rows(path, video_column)
-        ]
-        rows += own
-        for key, caption in _captions(own, path, column).items():
+        captions: dict[_Key, str] = {}
+        for row in read_rows(path, video_column):
+            rows.append(replace(row, place=f"{path.name}, {row.place}"))
+            key = str(row.fields.get("task")), str(video_of(row.fields))
+            own = captions_of(rows[-1], path, column)
+            captions |= {(*key, aspect): caption for aspect, caption in own.items()}
+        for key, caption in captions.items():
             other, before = seen.setdefault(key, (caption, path))
             if other != caption:
                 raise CaptionError(
@@ -274,13 +264,3 @@ def read_files(
                     "one of the two, or files of different videos or aspects"
                 )
     return rows
-
-
-def _captions(rows: Sequence[CaptionRow], path: Path, column: str | None) -> dict[_Key, str]:
-    """Return the captions of one file: the last one of each video and aspect."""
-    captions: dict[_Key, str] = {}
-    for row in rows:
-        video = video_of(row.fields)
-        for role, caption in captions_of(row, path, column).items():
-            captions[str(row.fields.get("task")), str(video), role] = caption
-    return captions

@@ -35,7 +35,6 @@ _OTHER_VIDEO_KEYS: Final = (
 """Columns that name the video in files without one of ``VIDEO_KEYS``."""
 _LONGEST_CELL: Final = 2**31 - 1
 """The csv module's own limit of 131,072 characters is below what a reasoning captioner writes."""
-_ROWS_AT_ONCE: Final = 1024
 
 
 @contextmanager
@@ -70,7 +69,12 @@ class CsvTable:
         with self._errors():
             every = iter(lines)
             first = next(every, "")
-            self.separator = _separator(first, separators, expected)
+
+            def fit(separator: str) -> tuple[int, int]:
+                columns = next(csv.reader([first], delimiter=separator), [])
+                return len(set(columns) & set(expected)), len(columns)
+
+            self.separator = max(separators, key=fit)
             """Stands between cells."""
             self._reader = csv.DictReader(
                 chain((first,), every), strict=True, delimiter=self.separator
@@ -105,20 +109,6 @@ class CsvTable:
             raise ValueError(f"after line {self.line}: {error}") from error
 
 
-def _separator(header: str, separators: str, expected: Collection[str]) -> str:
-    """Return the separator that fits a header best.
-
-    >>> _separator("video_id;caption, in English", ",;", ["video_id"])
-    ';'
-    """
-
-    def made(separator: str) -> tuple[int, int]:
-        columns = next(csv.reader([header], delimiter=separator), [])
-        return len(set(columns) & set(expected)), len(columns)
-
-    return max(separators, key=made) if len(separators) > 1 else separators
-
-
 def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
     """Yield the rows of a file by column; values that are neither text nor numbers are ``None``.
 
@@ -134,7 +124,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
             names = [field.name for field in file.schema_arrow if _is_plain(field.type)]
             nothing = dict.fromkeys(file.schema_arrow.names)
             n_letters = 0
-            for batch in file.iter_batches(_ROWS_AT_ONCE, columns=names, use_threads=False):
+            for batch in file.iter_batches(1024, columns=names, use_threads=False):
                 for row in batch.to_pylist():
                     n_letters += sum(len(text) for text in row.values() if isinstance(text, str))
                     if n_letters > files.MOST_BYTES:
@@ -169,16 +159,15 @@ def read_rows(path: Path, video_column: str | None = None) -> list[CaptionRow]:
     name (``video_id``), too.
 
     Args:
-        path: A ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file in UTF-8 (a byte order mark is
-            dropped), optionally gzipped and with ``.gz`` behind, or a ``.parquet`` file. JSON is a
-            list of objects, or one object from video to caption or to an object of columns. The
-            columns of ``.csv`` are separated by commas, semicolons or tabs.
+        path: A ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file in UTF-8, optionally gzipped and
+            with ``.gz`` behind, or a ``.parquet`` file. JSON is a list of objects, or one object
+            from video to caption or to an object of columns. The columns of ``.csv`` are separated
+            by commas, semicolons or tabs.
         video_column: The column that names the video, or ``None`` to look for the known ones.
 
     Raises:
-        CaptionError: If no row has ``video_column``, or the file is missing, unreadable, of another
-            format, broken, or beyond the bounds of ``bounded_files``; the text says at which line
-            where the format has lines.
+        CaptionError: If no row has ``video_column``, or the file cannot be read; the text says at
+            which line if the format has lines.
     """
     reader = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if not path.exists():
@@ -190,9 +179,8 @@ def read_rows(path: Path, video_column: str | None = None) -> list[CaptionRow]:
             f"caption file {str(path)!r}: expected a name ending in {', '.join(_READERS)} (or one "
             "of these and .gz); rename it after its format, or convert it"
         )
-    rows: list[CaptionRow] = []
     try:
-        rows.extend(reader(path))
+        rows = list(reader(path))
     except (OSError, ValueError) as error:
         raise CaptionError(
             f"caption file {str(path)!r} cannot be read to its end ({error}); is it cut off? "
@@ -201,16 +189,18 @@ def read_rows(path: Path, video_column: str | None = None) -> list[CaptionRow]:
     if video_column is not None and not any(video_column in row.fields for row in rows):
         columns = ", ".join(map(repr, rows[0].fields)) if rows else "none"
         raise CaptionError(f"{path}: no column {video_column!r}; its columns are {columns}")
-    return [CaptionRow(row.place, _with_known(row.fields, video_column)) for row in rows]
-
-
-def _with_known(fields: Mapping[str, object], video_column: str | None) -> Mapping[str, object]:
-    known = _known_columns(tuple(fields))
-    if video_column is not None:
-        known = {**known, VIDEO_KEYS[0]: video_column}
-    if not known:
-        return fields
-    return {**fields, **{key: fields.get(column) for key, column in known.items()}}
+    own = {} if video_column is None else {VIDEO_KEYS[0]: video_column}
+    return [
+        CaptionRow(
+            row.place,
+            row.fields
+            | {
+                key: row.fields.get(column)
+                for key, column in (_known_columns(tuple(row.fields)) | own).items()
+            },
+        )
+        for row in rows
+    ]
 
 
 @lru_cache(maxsize=64)
@@ -242,8 +232,7 @@ def _plain(column: str) -> str:
 def _jsonl_rows(path: Path) -> Iterator[CaptionRow]:
     try:
         for number, value in json_lines(path):
-            place = f"line {number}"
-            yield CaptionRow(place, _as_fields(value, path, place))
+            yield _row(path, f"line {number}", value)
     except BadLineError as error:
         raise CaptionError(
             f"{path}, line {error.number}: expected one JSON object per line, got "
@@ -252,10 +241,9 @@ def _jsonl_rows(path: Path) -> Iterator[CaptionRow]:
 
 
 def _json_rows(path: Path) -> Iterator[CaptionRow]:
-    raw = read_whole(path)
     repeated: list[str] = []
     try:
-        value = parse_json(raw, repeated)
+        value = parse_json(read_whole(path), repeated)
     except ValueError as error:
         raise CaptionError(
             f"{path}: expected one JSON value, a list of rows or an object from video to caption "
@@ -268,13 +256,13 @@ def _json_rows(path: Path) -> Iterator[CaptionRow]:
         )
     if isinstance(value, list):
         for number, entry in enumerate(value, start=1):
-            yield CaptionRow(f"entry {number}", _as_fields(entry, path, f"entry {number}"))
+            yield _row(path, f"entry {number}", entry)
     elif isinstance(value, dict):
         for video, entry in value.items():
-            place = f"entry {_excerpt(video)}"
-            # An entry that is no object is the video's caption, or null where there is none.
+            # An entry that is no object is the video's caption, or null if there is none.
             named = {"caption": entry} if entry is None or isinstance(entry, str) else entry
-            yield CaptionRow(place, {**_as_fields(named, path, place), "video_id": video})
+            row = _row(path, f"entry {_excerpt(video)}", named)
+            yield CaptionRow(row.place, {**row.fields, "video_id": video})
     else:
         raise CaptionError(
             f"{path}: expected a list of rows or an object from video to caption, got "
@@ -286,13 +274,12 @@ def _csv_rows(path: Path, separators: str = ",;\t") -> Iterator[CaptionRow]:
     try:
         with open_csv(path, separators=separators, expected=VIDEO_KEYS) as table:
             for fields, further in table:
-                place = f"line {table.line}"
                 if further:
                     raise CaptionError(
-                        f"{path}, {place}: more cells than the {len(table.columns)} columns of the "
-                        f"header; quote captions that hold {table.separator!r}"
+                        f"{path}, line {table.line}: more cells than the {len(table.columns)} "
+                        f"columns of the header; quote captions that hold {table.separator!r}"
                     )
-                yield CaptionRow(place, fields)
+                yield CaptionRow(f"line {table.line}", fields)
     except ValueError as error:
         raise CaptionError(
             f"{path}, {error}; expected UTF-8 text with a header, its columns separated by one of "
@@ -305,12 +292,12 @@ def _parquet_rows(path: Path) -> Iterator[CaptionRow]:
         yield CaptionRow(f"row {number}", fields)
 
 
-def _as_fields(value: object, path: Path, place: str) -> dict[str, object]:
+def _row(path: Path, place: str, value: object) -> CaptionRow:
     if not isinstance(value, dict):
         raise CaptionError(
             f"{path}, {place}: expected an object with a video and a caption, got {_excerpt(value)}"
         )
-    return value
+    return CaptionRow(place, value)
 
 
 def _excerpt(value: object) -> str:

@@ -62,8 +62,11 @@ class FrameSize:
             fitting = [n for n in SOFT_TOKENS if n * token <= self.pixels] or SOFT_TOKENS[:1]
             arguments["videos_kwargs"] = {"max_soft_tokens": max(fitting)}
         elif n_frames:
-            n = _counted_frames(min(n_frames), frames_per_group(videos)) if self.is_of_clip else 1
-            arguments["videos_kwargs"] = _size(videos, self.pixels * n)
+            # Processors round the number of frames to complete groups when they compare, not when
+            # they shrink: no frame gets more.
+            n, group = min(n_frames), frames_per_group(videos)
+            counted = max(group, min(n, round(n / group) * group)) if self.is_of_clip else 1
+            arguments["videos_kwargs"] = _size(videos, self.pixels * counted)
         if has_pictures and counts_area(images) and (self.is_asked or videos is None):
             arguments["images_kwargs"] = _size(images, self.pixels)
         return arguments
@@ -103,7 +106,13 @@ def check_arguments(processor: object, arguments: Mapping[str, object], asked: i
         for key, value in arguments.items()
         for name in (value if key in _PARTS and isinstance(value, Mapping) else (key,))
     }
-    known = _known_arguments(processor)
+    kwargs: Any = getattr(processor, "valid_processor_kwargs", None)
+    annotations = dict(getattr(kwargs, "__annotations__", {}))
+    known = set(annotations) - set(_PARTS)
+    for name, part in _PARTS.items():
+        of_part = getattr(getattr(processor, part, None), "valid_kwargs", None)
+        for kind in (annotations.get(name), of_part):
+            known |= set(getattr(kind, "__annotations__", {}))
     if known and (unknown := sorted(flat - known)):
         raise SettingsError(
             f"processor_kwargs: {type(processor).__name__} does not know {unknown}; "
@@ -146,18 +155,6 @@ def _is_of_clip(videos: Any) -> bool:  # noqa: ANN401 (processors have no common
     return not torch.equal(*grids)
 
 
-def _counted_frames(n_frames: int, group: int) -> int:
-    """Return the frames by which a clip's pixels are multiplied, so that no frame gets more.
-
-    Processors round the number of frames to complete groups when they compare, not when they
-    shrink.
-
-    >>> [_counted_frames(n, 2) for n in (1, 2, 3, 5, 6)]
-    [2, 2, 3, 4, 6]
-    """
-    return max(group, min(n_frames, round(n_frames / group) * group))
-
-
 def _size(part: object, pixels: int) -> Mapping[str, object]:
     shortest = _edge(getattr(part, "size", None), "shortest_edge") or 1
     longest = max(pixels, 1)
@@ -167,15 +164,3 @@ def _size(part: object, pixels: int) -> Mapping[str, object]:
 def _edge(size: Any, name: str) -> int | None:  # noqa: ANN401 (a mapping, or transformers' SizeDict)
     value = size.get(name) if hasattr(size, "get") else getattr(size, name, None)
     return None if value is None else int(value)
-
-
-def _known_arguments(processor: object) -> set[str]:
-    """Return the names of arguments that a processor and its parts take."""
-    kwargs: Any = getattr(processor, "valid_processor_kwargs", None)
-    annotations = dict(getattr(kwargs, "__annotations__", {}))
-    known = {name for name in annotations if name not in _PARTS}
-    for name, part in _PARTS.items():
-        kinds = (annotations.get(name), getattr(getattr(processor, part, None), "valid_kwargs", 0))
-        for kind in kinds:
-            known |= set(getattr(kind, "__annotations__", {}))
-    return known

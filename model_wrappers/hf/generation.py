@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,20 +13,10 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.model_args import Generation
 
 
-class GenerationTokens(Protocol):
-    """Used attributes of a ``transformers.PreTrainedTokenizerBase``."""
-
-    @property
-    def pad_token_id(self) -> int | None:
-        """Fills up the shorter captions of a batch."""
-
-    @property
-    def eos_token_id(self) -> int | None:
-        """Ends a caption."""
-
-
 def generation_config(
-    own: GenerationConfig, tokenizer: GenerationTokens, generation: Generation
+    own: GenerationConfig,
+    tokenizer: Any,  # noqa: ANN401 (tokenizers have no common type)
+    generation: Generation,
 ) -> GenerationConfig:
     """Return the checkpoint's own settings, overridden by those of the task."""
     settings = copy.deepcopy(own)
@@ -35,8 +25,7 @@ def generation_config(
     settings.return_dict_in_generate = settings.output_scores = settings.output_logits = False
     settings.max_new_tokens = generation.max_new_tokens
     settings.num_beams = generation.num_beams
-    settings.do_sample = generation.do_sample
-    drawn = generation.do_sample
+    settings.do_sample = drawn = generation.do_sample
     settings.temperature = generation.temperature if drawn else None
     settings.top_p = (generation.top_p or settings.top_p) if drawn else None
     settings.top_k = (generation.top_k or settings.top_k) if drawn else None
@@ -55,9 +44,9 @@ def new_tokens(
     """Return the written tokens, without the prompt.
 
     Args:
-        written: What ``generate`` gave, shape (n_captions, n_tokens): the prompt and what follows
-            it, or that alone where a model was handed embeddings; the start token and what
-            follows it of a model with an encoder.
+        written: Return value of ``generate``, shape (n_captions, n_tokens): prompt and caption, or
+            the caption alone of a model that was handed embeddings; start token and caption of a
+            model with an encoder.
         prompt: ``input_ids``, shape (n_captions, n_prompt).
         is_encoder_decoder: Whether an encoder has read the prompt.
     """

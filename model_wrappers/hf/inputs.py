@@ -33,6 +33,10 @@ class Part:
     """Indices in the batch."""
     inputs: BatchFeature
 
+    def n_inputs(self) -> list[int]:
+        """Return the tokens of each job's input, without padding."""
+        return [int(n) for n in self.inputs["attention_mask"].sum(dim=1)]
+
 
 @dataclass(frozen=True, slots=True)
 class Showing:
@@ -51,7 +55,8 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
     """Return the inputs of a batch, a part for each number of frames.
 
     Some processors stack clips, others fill up the shorter ones and tell the model of frames that
-    are not there (SmolVLM), and some have one number of pixels for all clips of a call.
+    are not there (SmolVLM), and some have one number of pixels for all clips of a call. Some stack
+    pictures, of which each is cut into as many tiles as its shape asks for: these go one by one.
 
     Raises:
         DataError: If the processor refuses a job alone.
@@ -59,29 +64,22 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
     alike: dict[object, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
         alike[tuple((clip.is_image, len(clip.frames)) for clip in job.clips)].append(index)
-    return [
-        part for indices in alike.values() for part in _parts_of(processor, jobs, indices, showing)
-    ]
-
-
-def _parts_of(
-    processor: Processor, jobs: Sequence[CaptionJob], indices: Sequence[int], showing: Showing
-) -> list[Part]:
-    """Return the inputs of jobs whose clips have equally many frames, one by one if need be.
-
-    Some processors stack pictures, of which each is cut into as many tiles as its shape asks for.
-    """
-    try:
-        return [Part(indices, inputs_of(processor, [jobs[index] for index in indices], showing))]
-    except (ValueError, RuntimeError) as error:
-        if len(indices) > 1:
-            return [
-                part for index in indices for part in _parts_of(processor, jobs, [index], showing)
-            ]
-        sizes = sorted({clip.frames.shape[:3] for clip in jobs[indices[0]].clips})
-        raise DataError(
-            f"the model's processor refuses clips of (frames, height, width) {sizes}: {error}"
-        ) from error
+    parts: list[Part] = []
+    waiting = list(alike.values())[::-1]
+    while waiting:
+        indices = waiting.pop()
+        chosen = [jobs[index] for index in indices]
+        try:
+            parts.append(Part(indices, inputs_of(processor, chosen, showing)))
+        except (ValueError, RuntimeError) as error:
+            if len(indices) == 1:
+                sizes = sorted({clip.frames.shape[:3] for clip in chosen[0].clips})
+                raise DataError(
+                    f"the model's processor refuses clips of (frames, height, width) {sizes}: "
+                    f"{error}"
+                ) from error
+            waiting += [[index] for index in reversed(indices)]
+    return parts
 
 
 def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> BatchFeature:
@@ -103,19 +101,16 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
     }
     for name, value in showing.arguments.items():
         before = called.get(name)
-        called[name] = {**before, **value} if _are_mappings(before, value) else value  # type: ignore[dict-item] # both are mappings
+        are_mappings = isinstance(before, dict) and isinstance(value, dict)
+        called[name] = {**before, **value} if are_mappings else value  # type: ignore[dict-item] # both are mappings
     return processor(**called)
 
 
 def text_of(processor: Processor, job: CaptionJob, showing: Showing) -> str:
     """Return a job's question as one text, as the processor takes it."""
-    return prompt_text(
-        processor,
-        job,
-        showing.system_prompt,
-        sees_videos=getattr(processor, "video_processor", None) is not None,
-        form=showing.form,
-    )
+    sees_videos = getattr(processor, "video_processor", None) is not None
+    system = showing.system_prompt
+    return prompt_text(processor, job, system, sees_videos=sees_videos, form=showing.form)
 
 
 def _visuals(
@@ -123,31 +118,26 @@ def _visuals(
 ) -> dict[str, object]:
     """Return the frames, and the arguments that describe them."""
     video_processor: Any = getattr(processor, "video_processor", None)
-    clips = [clip for job in jobs for clip in job.clips]
-    videos = [c for c in clips if video_processor is not None and not c.is_image]
-    frames = [
-        [
-            Image.fromarray(frame)
-            for clip in job.clips
-            if clip not in videos
-            for frame in clip.frames
-        ]
+
+    def is_video(clip: Clip) -> bool:
+        return video_processor is not None and not clip.is_image
+
+    pictures = [
+        [Image.fromarray(frame) for c in job.clips if not is_video(c) for frame in c.frames]
         for job in jobs
     ]
-    visuals: dict[str, object] = {}
+    videos = [at_least(c, video_processor) for job in jobs for c in job.clips if is_video(c)]
+    visuals: dict[str, object] = {"images": pictures} if any(pictures) else {}
     if videos:
-        videos = [at_least(clip, video_processor) for clip in videos]
-        visuals = {
+        visuals |= {
             # Channels first: a clip one or three pixels wide leaves no room for guesses.
             "videos": [torch.from_numpy(clip.frames).permute(0, 3, 1, 2) for clip in videos],
             "video_metadata": [metadata_of(clip) for clip in videos],
             "do_sample_frames": False,
         }
-    if any(frames):
-        visuals["images"] = frames
     if showing.frame_size is not None:
         counts = [len(clip.frames) for clip in videos]
-        visuals |= showing.frame_size.arguments(processor, counts, has_pictures=any(frames))
+        visuals |= showing.frame_size.arguments(processor, counts, has_pictures=any(pictures))
     return visuals
 
 
@@ -166,10 +156,6 @@ def at_least(clip: Clip, video_processor: object) -> Clip:
         frames=np.concatenate([clip.frames, *[clip.frames[-1:]] * missing]),
         timestamps_s=np.concatenate([clip.timestamps_s, *[clip.timestamps_s[-1:]] * missing]),
     )
-
-
-def _are_mappings(*values: object) -> bool:
-    return all(isinstance(value, dict) for value in values)
 
 
 def metadata_of(clip: Clip) -> dict[str, object]:
@@ -224,7 +210,7 @@ class MarksFirst:
         self,
         *,
         text: Sequence[str],
-        images: Sequence[Sequence[np.ndarray]] | None = None,
+        images: Sequence[Sequence[Any]] | None = None,
         videos: Sequence[torch.Tensor] | None = None,
         **kwargs: object,
     ) -> BatchFeature:
@@ -241,28 +227,29 @@ class MarksFirst:
                 f"the model takes one clip or picture for each question, got {len(shown)} for "
                 f"{len(text)}"
             )
-        visuals = (
-            [_repeated(clip, self.n_frames) for clip in shown]
-            if self.n_frames > 1
-            else [_only(pictures) for pictures in shown]
-        )
-        return self._processor(text=list(text), images=visuals, **kwargs)  # type: ignore[no-any-return]
+        shaped = [self._clip(clip) if self.n_frames > 1 else self._picture(clip) for clip in shown]
+        return self._processor(text=list(text), images=shaped, **kwargs)  # type: ignore[no-any-return]
+
+    def _clip(self, clip: torch.Tensor | Sequence[Any]) -> torch.Tensor:
+        """Return a number of frames, evenly spaced: those of a shorter clip several times."""
+        if not isinstance(clip, torch.Tensor):
+            clip = torch.from_numpy(np.stack([np.asarray(frame) for frame in clip]))
+            clip = clip.permute(0, 3, 1, 2)
+        return clip[np.linspace(0, len(clip) - 1, self.n_frames).round().astype(int)]
+
+    def _picture(self, pictures: Sequence[Any]) -> Any:  # noqa: ANN401
+        if len(pictures) != 1:
+            raise DataError(
+                f"the model takes one picture a question, got {len(pictures)}: give "
+                "max_num_frames=1"
+            )
+        return pictures[0]
 
 
 def check_frames(
     processor: object, n_frames: int | None, fps: float | None, frame_pixels: int | None
 ) -> None:
-    """Refuse what a processor with a fixed number of frames of a fixed size cannot do.
-
-    Args:
-        processor: Any.
-        n_frames: The user's ``max_num_frames``.
-        fps: The user's.
-        frame_pixels: The user's.
-
-    Raises:
-        SettingsError: If it is such a processor, and one of them is given.
-    """
+    """Refuse the user's arguments that a processor of ``MARKS_FIRST`` cannot follow."""
     if not isinstance(processor, MarksFirst):
         return
     if n_frames not in {None, processor.n_frames} or fps is not None or frame_pixels is not None:
@@ -271,21 +258,3 @@ def check_frames(
             "spaced and of one size: leave out fps, frame_pixels and max_num_frames, got "
             f"fps={fps!r}, frame_pixels={frame_pixels!r}, max_num_frames={n_frames!r}"
         )
-
-
-def _repeated(clip: torch.Tensor | Sequence[np.ndarray], n_frames: int) -> torch.Tensor:
-    """Return a number of frames, evenly spaced: those of a shorter clip several times."""
-    frames = (
-        clip
-        if isinstance(clip, torch.Tensor)
-        else torch.from_numpy(np.stack([np.asarray(frame) for frame in clip])).permute(0, 3, 1, 2)
-    )
-    return frames[np.linspace(0, len(frames) - 1, n_frames).round().astype(int)]
-
-
-def _only(pictures: Sequence[np.ndarray]) -> np.ndarray:
-    if len(pictures) != 1:
-        raise DataError(
-            f"the model takes one picture a question, got {len(pictures)}: give max_num_frames=1"
-        )
-    return pictures[0]

@@ -39,11 +39,7 @@ _THINKERS: Final[Mapping[str, str]] = {
 
 
 def load_config(name: str, **where: Any) -> PretrainedConfig:  # noqa: ANN401 (transformers' own)
-    """Load the config of a checkpoint.
-
-    Args:
-        name: On the hub, or a folder.
-        **where: ``revision`` and ``trust_remote_code``, as transformers takes them.
+    """Load the config of a checkpoint, by its name on the hub or folder.
 
     Raises:
         SettingsError: If there is none, or it needs code that is not trusted.
@@ -98,14 +94,17 @@ def model_class(config: PretrainedConfig, *, trust_remote_code: bool = False) ->
     """
     import transformers
 
+    auto = transformers.AutoModelForImageTextToText
     if thinker := getattr(transformers, _THINKERS.get(config.model_type, ""), None):
         return thinker
     auto_map = getattr(config, "auto_map", None) or {}
     if trust_remote_code and not type(config).__module__.startswith("transformers."):
-        for name in _REMOTE:
-            if name in auto_map:
-                return _remote_class(config, name)
-    auto = transformers.AutoModelForImageTextToText
+        for name in filter(auto_map.__contains__, _REMOTE):
+            if hasattr(transformers, name):
+                return getattr(transformers, name)
+            # transformers 5 has dropped AutoModelForVision2Seq.
+            auto_map[auto.__name__] = auto_map[name]
+            return auto
     if type(config) in auto._model_mapping:
         return auto
     for name in config.architectures or ():
@@ -128,15 +127,7 @@ def load_model(
     device_map: object = "cpu",
     **where: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Load the model of a checkpoint, ready to generate.
-
-    Args:
-        name: On the hub, or a folder.
-        config: The checkpoint's, from ``load_config``.
-        dtype: One of ``DTYPES``.
-        attn_implementation: As transformers takes it.
-        device_map: As transformers takes it.
-        **where: ``revision`` and ``trust_remote_code``.
+    """Load the model of a checkpoint, ready to generate; arguments are those of transformers.
 
     Raises:
         SettingsError: If it cannot be loaded, or writes nothing.
@@ -171,24 +162,13 @@ def load_model(
 
         model.generation_config = GenerationConfig.from_model_config(model.config)
     if config.model_type == "phi4_multimodal":
-        _see_both_ways(model)
-        _put_on(model, name, "vision", where)
+        _complete_phi4(model, name, where.get("revision"))
     model.requires_grad_(requires_grad=False).train(mode=False)
     return model
 
 
-def _remote_class(config: PretrainedConfig, name: str) -> Any:  # noqa: ANN401
-    """Return the auto class that a checkpoint's code names; transformers 5 has dropped one."""
-    import transformers
-
-    if name == "AutoModelForVision2Seq":
-        config.auto_map["AutoModelForImageTextToText"] = config.auto_map[name]
-        return transformers.AutoModelForImageTextToText
-    return getattr(transformers, name)
-
-
-def _see_both_ways(model: torch.nn.Module) -> None:
-    """Let the patches of a picture see each other.
+def _complete_phi4(model: Any, name: str, revision: object) -> None:  # noqa: ANN401
+    """Let the patches of a picture see each other, and load the adapter for pictures.
 
     transformers 5.23 marks the tower of Phi-4-multimodal as causal, which its fast attentions heed
     wherever no picture of a batch is padded: captions would depend on the batch.
@@ -196,23 +176,14 @@ def _see_both_ways(model: torch.nn.Module) -> None:
     for module in model.modules():
         if type(module).__name__ == "Phi4MultimodalVisionAttention":
             module.is_causal = False
-
-
-def _put_on(model: Any, name: str, adapter: str, where: Mapping[str, object]) -> None:  # noqa: ANN401
-    """Load and switch on an adapter, out of the folder ``<adapter>-lora`` of the checkpoint."""
-    folder = f"{adapter}-lora"
-    revision = where.get("revision")
+    place = {"subfolder": "vision-lora", "revision": revision}
     try:
-        model.load_adapter(
-            name,
-            adapter_name=adapter,
-            adapter_kwargs={"subfolder": folder, "revision": revision},
-        )
-        model.set_adapter(adapter)
+        model.load_adapter(name, adapter_name="vision", adapter_kwargs=place)
+        model.set_adapter("vision")
     except (OSError, ValueError, ImportError) as error:
         logger.warning(
-            f"{name}: the adapter in {folder}/ cannot be loaded, and the model sees "
-            f"badly without it ({error}); copy that folder beside the weights"
+            f"{name}: the adapter in vision-lora/ cannot be loaded, and the model sees "
+            f"badly without it ({error}); copy that folder next to the weights"
         )
 
 
@@ -241,23 +212,16 @@ def _said(error: BaseException) -> str:
         return f"a file of its weights is damaged or cut off: fetch it again ({text})"
     if "load image processor" in text or "load processor" in text:
         return f"it {_SEES_NOTHING} ({text})"
-    if trouble := _tokenizer_trouble():
-        return f"{text}; {trouble}"
-    return text
-
-
-def _tokenizer_trouble() -> str | None:
-    """Return why no ``tokenizer.model`` can be read, if that is so."""
     from google.protobuf.runtime_version import VersionError
 
     try:
         from sentencepiece import sentencepiece_model_pb2  # noqa: F401
-    except (ImportError, VersionError) as error:
+    except (ImportError, VersionError) as trouble:
         return (
-            f"a tokenizer.model cannot be read here ({error}): run pip install "
+            f"{text}; a tokenizer.model cannot be read here ({trouble}): run pip install "
             "'sentencepiece<0.2.3', or save the tokenizer as tokenizer.json"
         )
-    return None
+    return text
 
 
 def own_generation(name: str, config: PretrainedConfig, *, revision: str) -> Any:  # noqa: ANN401
@@ -271,12 +235,12 @@ def own_generation(name: str, config: PretrainedConfig, *, revision: str) -> Any
 
 
 def positions(config: PretrainedConfig) -> int | None:
-    """Return the positions of a checkpoint's language model; ``None`` for no (known) limit.
-
-    Args:
-        config: Of a language model, or of one that sees.
-    """
-    text = _text_config(config)
+    """Return the positions of a checkpoint's language model; ``None`` for no (known) limit."""
+    # Qwen-Omni: what listens and sees is a part of the whole.
+    thinker: Any = getattr(config, "thinker_config", None) or config
+    text: Any = getattr(thinker, "text_config", None) or thinker
+    if text is thinker and thinker.is_encoder_decoder:
+        text = thinker.get_text_config(decoder=True)
     if getattr(text, "relative_attention_num_buckets", None):
         return None  # T5's positions are relative, whatever ``n_positions`` says
     numbers = (getattr(text, name, None) for name in _NAMES)
@@ -292,12 +256,3 @@ def _stretched(text: Any) -> int:  # noqa: ANN401 (configs have no common fields
     if rope.get("rope_type", rope.get("type")) not in _STRETCHED or not before or not factor:
         return 0
     return int(before * factor)
-
-
-def _text_config(config: Any) -> Any:  # noqa: ANN401
-    # Qwen-Omni: what listens and sees is a part of the whole.
-    thinker = getattr(config, "thinker_config", None) or config
-    nested = getattr(thinker, "text_config", None)
-    if nested is not None:
-        return nested
-    return thinker.get_text_config(decoder=True) if thinker.is_encoder_decoder else thinker

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 Turn = dict[str, Any]
 """A message as chat templates take it: ``role``, and ``content`` in typed parts."""
@@ -30,13 +29,6 @@ class Processor(Protocol):
 
     def __call__(self, **kwargs: object) -> BatchFeature:
         """Return tokens and pixels."""
-
-
-class PromptFormat(Protocol):
-    """A way to make one text of a question."""
-
-    def text(self, processor: Processor, turns: Sequence[Turn]) -> str:
-        """Return the question, with the marks at which pictures and videos are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +53,7 @@ class PromptForm:
     """Mark of a video, in the same way."""
 
     def text(self, processor: Processor, turns: Sequence[Turn]) -> str:
-        """Return the question as one text.
-
-        Raises:
-            DataError: If there is a system prompt, and the model knows none.
-        """
+        """Return the question, with the marks at which pictures and videos are shown."""
         marks = {"image": self.image, "video": self.video}
         *system, question = (_joined(turn["content"], processor, marks) for turn in turns)
         before = system[0] if system else self.default_system
@@ -88,11 +76,15 @@ class ChatTemplate:
     """True if its messages are text with the processor's marks, not parts."""
 
     def text(self, processor: Processor, turns: Sequence[Turn]) -> str:
-        """Return the question as one text."""
+        """Return the question, with the marks at which pictures and videos are shown."""
         if not self.takes_text:
             return _rendered(processor, turns, self.template)
         plain = [{**turn, "content": _joined(turn["content"], processor, {})} for turn in turns]
         return _rendered(processor.tokenizer, plain, self.template)
+
+
+PromptFormat = PromptForm | ChatTemplate
+"""A way to make one text of a question."""
 
 
 def find_format(
@@ -151,28 +143,24 @@ def prompt_text(
 
     Args:
         processor: The checkpoint's.
-        job: What is shown and asked.
+        job: The question.
         system_prompt: Put first, if there is one.
         sees_videos: If a clip is shown as a video, and not as pictures.
-        form: Return value of ``find_format``; ``None`` is the processor's own chat template.
+        form: Return value of ``find_format``.
     """
     content: list[dict[str, str]] = []
     for part in job.content:
         if isinstance(part, str):
             content.append({"type": "text", "text": part})
+        elif sees_videos and not job.clips[part].is_image:
+            content.append({"type": "video"})
         else:
-            content += _marks(job.clips[part], sees_videos=sees_videos)
+            content += [{"type": "image"}] * len(job.clips[part].frames)
     turns: list[Turn] = [{"role": "user", "content": content}]
     if system_prompt:
         system = [{"type": "text", "text": system_prompt}]
         turns.insert(0, {"role": "system", "content": system})
     return _rendered(processor, turns) if form is None else form.text(processor, turns)
-
-
-def _marks(clip: Clip, *, sees_videos: bool) -> list[dict[str, str]]:
-    if sees_videos and not clip.is_image:
-        return [{"type": "video"}]
-    return [{"type": "image"}] * len(clip.frames)
 
 
 def _rendered(processor: Any, turns: Sequence[Turn], template: str | None = None) -> str:  # noqa: ANN401

@@ -98,7 +98,6 @@ class PrefixSharing:
     ) -> None:
         self._model, self._processor, self._showing = model, processor, showing
         self._batch_size = batch_size
-        self._most_rows = max(batch_size, MOST_TOGETHER)
         self._of_thread = threading.local()
         names = [f"{kind}_token_{word}" for kind in _KINDS for word in ("id", "index")]
         self._visual_ids = {getattr(model.config, name, None) for name in names}
@@ -112,11 +111,10 @@ class PrefixSharing:
         if not hasattr(self._of_thread, "processor"):
             self._of_thread.processor = copy.deepcopy(self._processor)
         processor = self._of_thread.processor
+        shared: list[SharedPart] | None = None
         if self.is_possible is not False and generation.num_beams == 1:
             shared = self._shared(processor, jobs)
-            if shared:
-                return list(shared)
-        return self._apart(processor, jobs)
+        return list(shared) if shared else self._apart(processor, jobs)
 
     def usable(
         self, parts: Sequence[AnyPart], jobs: Sequence[CaptionJob], settings: GenerationConfig
@@ -125,9 +123,7 @@ class PrefixSharing:
         shared = [part for part in parts if isinstance(part, SharedPart)]
         if shared and self.is_possible is None:
             self._try(shared[0], jobs, settings)
-        if shared and not self.is_possible:
-            return self._apart(self._processor, jobs)
-        return parts
+        return self._apart(self._processor, jobs) if shared and not self.is_possible else parts
 
     def give_up(self, reason: str) -> None:
         """Ask each prompt apart from now on, and log why."""
@@ -141,9 +137,9 @@ class PrefixSharing:
             NotShareableError: If the model keeps no cache that can be continued.
         """
         new: dict[int, torch.Tensor] = {}
-        for places, n_prompt, written in self._written(part, settings):
-            new.update(zip(places, written[:, n_prompt:], strict=True))
-        return [new[place] for place in range(len(part.jobs))]
+        for indices, n_prompt, written in self._written(part, settings):
+            new.update(zip(indices, written[:, n_prompt:], strict=True))
+        return [new[index] for index in range(len(part.jobs))]
 
     def _apart(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[AnyPart]:  # noqa: ANN401
         """Return every job with its clip, at most ``batch_size`` together."""
@@ -154,56 +150,56 @@ class PrefixSharing:
         ]
 
     def _shared(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[SharedPart] | None:  # noqa: ANN401
-        """Return inputs that process each clip once.
+        """Return inputs that process each clip once, token for token those of every job alone.
 
-        They are token for token those of every job alone: the text after the last special token
-        that prompts have in common is tokenized by itself, which must equal the processor's tokens
-        of the first prompt.
-
-        Returns:
-            ``None`` if no clip has several jobs, or prompts do not come after the clips.
+        ``None`` if no clip has several jobs, or what a processor makes of the first prompt does not
+        end in the tokens in which the prompts differ.
         """
-        together: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        by_clips: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for index, job in enumerate(jobs):
-            together[tuple(id(clip) for clip in job.clips)].append(index)
-        if len(together) == len(jobs):
+            by_clips[tuple(id(clip) for clip in job.clips)].append(index)
+        groups = list(by_clips.values())
+        # Some processors add or drop a blank after a clip, depending on what follows.
+        if len(groups) == len(jobs) or any(job.prompt[:1].isspace() for job in jobs):
             return None
-        tokenizer = processor.tokenizer
-        groups: list[tuple[list[int], list[list[int]], list[str]]] = []
-        for indices in together.values():
-            token, ends = _split(
-                [text_of(processor, jobs[i], self._showing) for i in indices], tokenizer
-            )
-            tails = [_tokens_after(token, end, tokenizer) for end in ends]
-            if not token or not all(tails):
-                return None
-            groups.append((indices, tails, ends))
-        firsts = [jobs[indices[0]] for indices, _, _ in groups]
+        tokens = [self._tokens(processor, [jobs[index] for index in group]) for group in groups]
+        firsts = [jobs[group[0]] for group in groups]
         shared: list[SharedPart] = []
         for part in make_parts(processor, firsts, self._showing):
-            own = [groups[row] for row in part.jobs]
-            prefixes = self._cut(part, own, tokenizer)
+            prefixes = self._cut(part.inputs, [tokens[group] for group in part.jobs])
             if prefixes is None:
                 return None
             shared.append(
                 SharedPart(
-                    jobs=[job for indices, _, _ in own for job in indices],
+                    jobs=[index for group in part.jobs for index in groups[group]],
                     prefixes=prefixes,
-                    rows=[row for row, (indices, _, _) in enumerate(own) for _ in indices],
-                    tails=[tail for _, tails, _ in own for tail in tails],
+                    rows=[row for row, group in enumerate(part.jobs) for _ in groups[group]],
+                    tails=[
+                        ids[n:] for group in part.jobs for own, n in [tokens[group]] for ids in own
+                    ],
                 )
             )
         return shared
 
-    def _cut(
+    def _tokens(
         self,
-        part: Part,
-        groups: Sequence[tuple[list[int], list[list[int]], list[str]]],
-        tokenizer: Any,  # noqa: ANN401
+        processor: Any,  # noqa: ANN401
+        jobs: Sequence[CaptionJob],
+    ) -> tuple[list[list[int]], int]:
+        """Return the tokens of prompts before clips are filled in, and how many all begin with."""
+        texts = [text_of(processor, job, self._showing) for job in jobs]
+        ids = [processor.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+        differ = (n for n, column in enumerate(zip(*ids, strict=False)) if len(set(column)) > 1)
+        n_shortest = min(map(len, ids))
+        return ids, min(next(differ, n_shortest), n_shortest - 1)
+
+    def _cut(
+        self, inputs: BatchFeature, prompts: Sequence[tuple[list[list[int]], int]]
     ) -> BatchFeature | None:
         """Return inputs without each row's tail; ``None`` if they do not end in it."""
-        ids, mask = part.inputs["input_ids"], part.inputs["attention_mask"]
-        tensors = {k: v for k, v in part.inputs.items() if isinstance(v, torch.Tensor)}
+        tokenizer = self._of_thread.processor.tokenizer
+        ids, mask = inputs["input_ids"], inputs["attention_mask"]
+        tensors = {k: v for k, v in inputs.items() if isinstance(v, torch.Tensor)}
         aligned = {
             k for k, v in tensors.items() if v.shape == ids.shape and not v.is_floating_point()
         }
@@ -212,26 +208,28 @@ class PrefixSharing:
             ids.shape in (v.shape[:2], v.shape[-2:]) for k, v in tensors.items() if k not in aligned
         ):
             return None
-        lengths = [
-            int(n) - len(tails[0]) for n, (_, tails, _) in zip(mask.sum(1), groups, strict=True)
-        ]
-        for row, (_, tails, ends) in enumerate(groups):
-            n_tail = len(tails[0])
-            ends_in_tail = ids[row, -n_tail:].tolist() == tails[0]
-            is_padded_left = bool(mask[row, -(lengths[row] + n_tail) :].all())
-            if lengths[row] < 1 or not ends_in_tail or not is_padded_left:
+        ends: list[tuple[int, int]] = []
+        for row, (tokens, n_common) in enumerate(prompts):
+            tails = [own[n_common:] for own in tokens]
+            n_tail, n_row = len(tails[0]), int(mask[row].sum())
+            row_ids = ids[row, -n_row:].tolist()
+            ends_in_tail = n_tail < n_row and row_ids[-n_tail:] == tails[0]
+            # The token before the tail is the prompt's own, or the processor's.
+            is_own = row_ids[-n_tail - 1 : -n_tail] == tokens[0][n_common - 1 : n_common]
+            if not is_own and not _follow(tokenizer, row_ids[:-n_tail], tails):
                 return None
-            if not self._visual_ids.isdisjoint(tails[0]):
+            is_padded_left = bool(mask[row, -n_row:].all())
+            has_visuals = any(self._visual_ids.intersection(tail) for tail in tails)
+            if not n_common or not ends_in_tail or not is_padded_left or has_visuals:
                 return None
-            if not _continue(tails, ends, ids[row, :-n_tail].tolist(), tokenizer):
-                return None
-        prefixes = type(part.inputs)(dict(part.inputs.items()))
+            ends.append((n_row, n_tail))
+        prefixes = type(inputs)(dict(inputs.items()))
+        longest = max(n_row - n_tail for n_row, n_tail in ends)
+        pad = tokenizer.pad_token_id or 0
         for name in aligned:
-            fill = (tokenizer.pad_token_id or 0) if name == "input_ids" else 0
-            cut = tensors[name].new_full((len(groups), max(lengths)), fill)
-            for row, (length, (_, tails, _)) in enumerate(zip(lengths, groups, strict=True)):
-                n_tail = len(tails[0])
-                cut[row, -length:] = tensors[name][row, -(length + n_tail) : -n_tail]
+            cut = tensors[name].new_full((len(ends), longest), pad if name == "input_ids" else 0)
+            for row, (n_row, n_tail) in enumerate(ends):
+                cut[row, n_tail - n_row :] = tensors[name][row, -n_row:-n_tail]
             prefixes[name] = cut
         return prefixes
 
@@ -239,42 +237,34 @@ class PrefixSharing:
         self, part: SharedPart, jobs: Sequence[CaptionJob], settings: GenerationConfig
     ) -> None:
         """Compare the first logits of the shortest and longest prompt with those of full inputs."""
-        by_length = sorted(range(len(part.jobs)), key=lambda place: len(part.tails[place]))
+        by_length = sorted(range(len(part.jobs)), key=lambda index: len(part.tails[index]))
         chosen = [by_length[0], by_length[-1]]
         tried = SharedPart(
-            jobs=[part.jobs[place] for place in chosen],
+            jobs=[part.jobs[index] for index in chosen],
             prefixes=part.prefixes,
-            rows=[part.rows[place] for place in chosen],
-            tails=[part.tails[place] for place in chosen],
+            rows=[part.rows[index] for index in chosen],
+            tails=[part.tails[index] for index in chosen],
         )
+        once = _greedy(settings)
+        once.output_logits = True
+        differences = []
         try:
-            off = self._largest_difference(tried, jobs, settings)
+            for indices, _, written in self._written(tried, once):
+                for row, index in enumerate(indices):
+                    [full] = make_parts(self._processor, [jobs[tried.jobs[index]]], self._showing)
+                    inputs = on_device(full.inputs, self._model)
+                    wanted = self._model.generate(**inputs, generation_config=once).logits[0][0]
+                    differences.append(_difference(written.logits[0][row], wanted))
         except torch.OutOfMemoryError:
             raise
         except NotShareableError as error:
-            self.give_up(str(error))
+            return self.give_up(str(error))
         except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
-            self.give_up(f"{type(error).__name__}: {error}")
-        else:
-            if off <= _TOLERANCE.get(self._model.dtype, _HALF_TOLERANCE):
-                self.is_possible = True
-            else:
-                self.give_up(f"its logits differ by {off:.2g} of their spread")
-
-    def _largest_difference(
-        self, part: SharedPart, jobs: Sequence[CaptionJob], settings: GenerationConfig
-    ) -> float:
-        """Return the difference of first logits between shared and full inputs."""
-        once = _greedy(settings, 1)
-        once.output_logits = True
-        differences = []
-        for places, _, written in self._written(part, once):
-            for row, place in enumerate(places):
-                [full] = make_parts(self._processor, [jobs[part.jobs[place]]], self._showing)
-                inputs = on_device(full.inputs, self._model)
-                wanted = self._model.generate(**inputs, generation_config=once).logits[0][0]
-                differences.append(_difference(written.logits[0][row], wanted))
-        return max(differences)
+            return self.give_up(f"{type(error).__name__}: {error}")
+        if max(differences) > _TOLERANCE.get(self._model.dtype, _HALF_TOLERANCE):
+            return self.give_up(f"its logits differ by {max(differences):.2g} of their spread")
+        self.is_possible = True
+        return None
 
     def _written(
         self, part: SharedPart, settings: GenerationConfig
@@ -282,34 +272,30 @@ class PrefixSharing:
         """Yield the jobs of each call, the length of its prompts, and what was generated."""
         model = self._model
         prefixes = on_device(part.prefixes, model)
-        encoded = model.generate(**prefixes, generation_config=_greedy(settings, 1))
-        cache = getattr(encoded, _CACHE, None)
+        cache = getattr(
+            model.generate(**prefixes, generation_config=_greedy(settings)), _CACHE, None
+        )
         if not isinstance(cache, DynamicCache):
             raise NotShareableError(f"its cache is a {type(cache).__name__}")
         if cache.get_seq_length() != prefixes["input_ids"].shape[1]:
             raise NotShareableError("it does not keep one key for each token of its inputs")
         follows = _next_position(model, prefixes)
-        for places in self._calls(part, cache):
-            rows = torch.tensor([part.rows[place] for place in places], device=model.device)
-            own = copy.deepcopy(cache)
-            own.reorder_cache(rows)
-            tokens = _continued(prefixes, rows, [part.tails[place] for place in places], follows)
-            written = model.generate(**tokens, **{_CACHE: own}, generation_config=settings)
-            yield places, tokens["input_ids"].shape[1], written
-
-    def _calls(self, part: SharedPart, cache: DynamicCache) -> Iterator[list[int]]:
-        """Yield jobs that go through the model at once.
-
-        Shorter tails are padded in front, which only attention to everything before can ignore: a
-        sliding window or a state would count the padding.
-        """
+        # Shorter tails are padded in front, which only attention to everything before can ignore: a
+        # sliding window or a state would count the padding.
         is_plain = all(type(layer) in _PLAIN for layer in cache.layers)
         alike: dict[int, list[int]] = defaultdict(list)
-        for place, tail in enumerate(part.tails):
-            alike[0 if is_plain else len(tail)].append(place)
-        for places in alike.values():
-            for at in range(0, len(places), self._most_rows):
-                yield places[at : at + self._most_rows]
+        for index, tail in enumerate(part.tails):
+            alike[0 if is_plain else len(tail)].append(index)
+        n_most = max(self._batch_size, MOST_TOGETHER)
+        for same in alike.values():
+            for indices in (same[at : at + n_most] for at in range(0, len(same), n_most)):
+                rows = torch.tensor([part.rows[index] for index in indices], device=model.device)
+                own = copy.deepcopy(cache)
+                own.reorder_cache(rows)
+                tails = [part.tails[index] for index in indices]
+                tokens = _continued(prefixes, rows, tails, follows)
+                written = model.generate(**tokens, **{_CACHE: own}, generation_config=settings)
+                yield indices, tokens["input_ids"].shape[1], written
 
 
 def on_device(inputs: BatchFeature, model: Any) -> BatchFeature:  # noqa: ANN401
@@ -318,9 +304,10 @@ def on_device(inputs: BatchFeature, model: Any) -> BatchFeature:  # noqa: ANN401
     return moved
 
 
-def _greedy(settings: GenerationConfig, n_new: int) -> GenerationConfig:
+def _greedy(settings: GenerationConfig) -> GenerationConfig:
+    """Return settings for one token."""
     greedy: GenerationConfig = copy.deepcopy(settings)
-    greedy.max_new_tokens, greedy.do_sample = n_new, False
+    greedy.max_new_tokens, greedy.do_sample = 1, False
     greedy.temperature = greedy.top_p = greedy.top_k = None
     greedy.return_dict_in_generate = True
     return greedy
@@ -374,41 +361,11 @@ def _continued(
     return tokens
 
 
-def _split(texts: Sequence[str], tokenizer: Any) -> tuple[str, list[str]]:  # noqa: ANN401
-    """Return the last special token that all texts have in common, and each text after it."""
-    first, last = min(texts), max(texts)
-    differ = (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    common = first[: next(differ, len(first))]
-    tokens = tokenizer.get_added_vocab()
-    found = max(((common.rfind(t) + len(t), t) for t in tokens if t in common), default=(0, ""))
-    ends = [text[found[0] :] for text in texts]
-    # Some processors add or drop a blank there, depending on what follows.
-    blanks = {text[: len(text) - len(text.lstrip())] for text in ends}
-    return (found[1], ends) if len(blanks) == 1 else ("", ends)
-
-
-def _tokens_after(token: str, text: str, tokenizer: Any) -> list[int]:  # noqa: ANN401
-    """Return the tokens of a text after a special one; none if that is not one token."""
-    first, *ids = tokenizer(token + text, add_special_tokens=False)["input_ids"] or [None]
-    return list(ids) if first == tokenizer.get_added_vocab().get(token) else []
-
-
-def _continue(
-    tails: Sequence[list[int]],
-    texts: Sequence[str],
-    before: Sequence[int],
-    tokenizer: Any,  # noqa: ANN401
-) -> bool:
-    """Return if texts have the same tokens after what the processor has put before them."""
-    names = {number: token for token, number in tokenizer.get_added_vocab().items()}
-    at = next((at for at in reversed(range(len(before))) if before[at] in names), None)
-    if at is None:
-        return False
-    lead = list(before[at + 1 :])
-    if not lead:
-        return True
-    said, token = tokenizer.decode(lead), names[before[at]]
-    return all(
-        _tokens_after(token, said + text, tokenizer) == [*lead, *tail]
-        for text, tail in zip(texts, tails, strict=True)
-    )
+def _follow(tokenizer: Any, before: Sequence[int], tails: Sequence[list[int]]) -> bool:  # noqa: ANN401
+    """Return if tails are tokenized alike after what a processor has put before them."""
+    special = set(tokenizer.get_added_vocab().values())
+    at = max((index for index, token in enumerate(before) if token in special), default=len(before))
+    lead = list(before[at:])
+    texts = (tokenizer.decode([*lead, *tail]) for tail in tails)
+    ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+    return bool(lead) and ids == [[*lead, *tail] for tail in tails]

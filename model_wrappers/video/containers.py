@@ -20,10 +20,8 @@ MOST_PIXELS: Final = 2**28
 """Larger pictures, such as 16384 x 16385, are refused unread."""
 GIANT: Final = 8192 * 4320
 """Pictures of more pixels than 8K are shrunk as they are converted, never held complete as RGB."""
-
 _DEFAULT_PIXELS: Final = 5_000_000
 """Bonus of a stream that is marked as the default, as in ffmpeg."""
-
 _FORMATS: Final = (
     "apng,asf,asf_o,av1,avi,avs2,avs3,bmp_pipe,cavsvideo,dirac,dnxhd,dpx_pipe,dv,evc,exr_pipe,flv,"
     "gif,gif_pipe,gxf,h261,h263,h264,hdr_pipe,hevc,ivf,ivr,j2k_pipe,jpeg_pipe,jpegls_pipe,"
@@ -33,17 +31,17 @@ _FORMATS: Final = (
 )
 """Containers, as libavformat calls them, that hold their pictures themselves. What names other
 files is not among them: concat, hls, dash, sdp, image2, tedcaptions."""
-
 _LISTS: Final = (b"#EXTM3U", b"ffconcat", b"dash:profile", b"c=IN IP")
 """Marks by which older versions of FFmpeg recognise HLS, concat, DASH and SDP."""
 _PROBED_BYTES: Final = 2**21
 """At least as much as FFmpeg reads to recognise a file, and a title before it."""
-
-_OPTIONS: Final = {
-    "format_whitelist": _FORMATS,
-    "protocol_whitelist": "file",  # never the network
-    "enable_drefs": "0",  # a QuickTime file's references to other files
-}
+_KINDS: Final = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
 
 
 class UnreadableError(DataError):
@@ -69,9 +67,8 @@ def check_file(path: Path) -> int:
             "check the data folder"
         ) from error
     if not stat.S_ISREG(status.st_mode):
-        raise DataError(
-            f"expected a video file, {path} is {_kind(status.st_mode)}; check the data folder"
-        )
+        kind = next((kind for is_kind, kind in _KINDS if is_kind(status.st_mode)), "no file")
+        raise DataError(f"expected a video file, {path} is {kind}; check the data folder")
     if not status.st_size:
         raise DataError(f"expected a video file, {path} is empty; fetch it again")
     return status.st_size
@@ -85,8 +82,27 @@ def open_clip(path: Path) -> Iterator[InputContainer]:
         RefusedError: If it is no container of pictures, or its pictures are too large or of a codec
             for which there is no decoder.
     """
+    import av
+
+    options = {
+        "format_whitelist": _FORMATS,
+        "protocol_whitelist": "file",  # never the network
+        "enable_drefs": "0",  # a QuickTime file's references to other files
+    }
     with nameless(path) as name:
-        container = _opened(name)
+        try:
+            # Titles in old encodings are no reason to refuse a clip. ``options`` in place of
+            # ``container_options`` makes PyAV 15 crash on MPEG-PS and FLV, whose streams come late.
+            container: InputContainer = av.open(
+                name, container_options=options, metadata_errors="replace"
+            )
+        except (av.FFmpegError, ValueError) as error:
+            if isinstance(error, MemoryError):
+                raise
+            raise RefusedError(
+                f"it is no video container that is read here ({_reason(error)}); lists that name "
+                "other files, such as HLS, DASH, SDP and concat, are never opened"
+            ) from error
         with container:
             context = pick_stream(container).codec_context
             check_size(context.width, context.height)
@@ -145,47 +161,13 @@ def pick_stream(container: InputContainer) -> VideoStream:
     return max(usable, key=rank)
 
 
-def _opened(name: str) -> InputContainer:
-    import av
-
-    try:
-        # Titles in old encodings are no reason to refuse a clip. ``options`` in place of
-        # ``container_options`` makes PyAV 15 crash on MPEG-PS and FLV, whose streams come late.
-        container: InputContainer = av.open(
-            name, container_options=dict(_OPTIONS), metadata_errors="replace"
-        )
-    except (av.FFmpegError, ValueError) as error:
-        if isinstance(error, MemoryError):
-            raise
-        raise RefusedError(
-            f"it is no video container that is read here ({_reason(error)}); lists that name other "
-            "files, such as HLS, DASH, SDP and concat, are never opened"
-        ) from error
-    return container
-
-
 def check_size(width: int, height: int) -> None:
-    """Refuse a picture that would fill the memory.
-
-    Raises:
-        RefusedError: If it has more than ``MOST_PIXELS``.
-    """
+    """Raise a ``RefusedError`` for a picture that would fill the memory."""
     if width * height > MOST_PIXELS:
         raise RefusedError(
             f"its pictures of {width} x {height} are larger than the {MOST_PIXELS:,} pixels "
             "that are read"
         )
-
-
-def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a named pipe",
-        stat.S_IFCHR: "a device",
-        stat.S_IFBLK: "a device",
-        stat.S_IFSOCK: "a socket",
-    }
-    return kinds.get(stat.S_IFMT(mode), "no regular file")
 
 
 def _reason(error: Exception) -> str:

@@ -6,12 +6,15 @@ import atexit
 import io
 import mmap
 import os
+import re
 import resource
 import signal
 import subprocess
 import tempfile
 import threading
 from concurrent.futures import CancelledError, Future, TimeoutError  # noqa: A004 (not yet one in 3.10)
+from contextlib import contextmanager
+from dataclasses import replace
 from multiprocessing import (
     context,
     parent_process,
@@ -22,24 +25,26 @@ from multiprocessing import (
     util,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypedDict
 
 import numpy as np
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video import decord_frames
-from lmms_eval_captions.model_wrappers.video.clip import Clip, Limits
 from lmms_eval_captions.model_wrappers.video.containers import UnreadableError
 from lmms_eval_captions.model_wrappers.video.pictures import one_line
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from multiprocessing.process import BaseProcess
 
     from numpy.typing import NDArray
     from pebble import ProcessPool
+    from typing_extensions import Unpack
 
+    from lmms_eval_captions.model_wrappers.video.clip import Clip, Limits
     from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _MOST_PROCESSES: Final = 4
@@ -49,13 +54,11 @@ _CLIPS_PER_PROCESS: Final = 500
 _FRAME_COPIES: Final = 2
 """Frames are held one by one, and then together."""
 _JOIN_S: Final = 10.0
-_KEPT_VARIABLES: Final = frozenset((
-    "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX",
-    "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
-    "DYLD_INSERT_LIBRARIES", "PYTHONHOME", "PYTHONPATH", "PYTHONUTF8", "PYTHONHASHSEED",
-    "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "MALLOC_ARENA_MAX", "MALLOC_CONF",
-    "GLIBC_TUNABLES",
-))  # fmt: skip
+_KEPT_VARIABLES: Final = re.compile(
+    "PATH|HOME|LANG|LC_ALL|LC_CTYPE|TZ|TMPDIR|VIRTUAL_ENV|CONDA_PREFIX|(LD|DYLD)_.*(PATH|PRELOAD|"
+    "LIBRARIES)|PYTHON(HOME|PATH|UTF8|HASHSEED|DONTWRITEBYTECODE|PYCACHEPREFIX)|GLIBC_TUNABLES|"
+    "MALLOC_(ARENA_MAX|CONF)"
+)
 """Environment of a decoder: paths of Python and of libraries, never keys or proxy passwords."""
 _ADDED_VARIABLES: Final = {
     # Fresh pages for each frame cost a fifth of the time of reading a clip.
@@ -73,6 +76,14 @@ class LimitError(DataError):
 
 class StoppedError(DataError):
     """Reading was stopped from outside."""
+
+
+class Options(TypedDict):
+    """Arguments of ``read_frames`` that readers take."""
+
+    video_reader: str
+    max_pixels: int | None
+    n_threads: int
 
 
 class Decoders:
@@ -102,14 +113,7 @@ class Decoders:
             pool.join(_JOIN_S)
 
     def read(
-        self,
-        path: Path,
-        sampling: Sampling,
-        *,
-        video_reader: str,
-        max_pixels: int | None,
-        n_threads: int,
-        limits: Limits,
+        self, path: Path, sampling: Sampling, limits: Limits, **options: Unpack[Options]
     ) -> Clip:
         """Read the chosen frames in a decoding process; arguments as in ``read_frames``.
 
@@ -122,13 +126,13 @@ class Decoders:
         from pebble import ProcessExpired
 
         def read(sampling: Sampling | None) -> tuple[Clip, NDArray[np.float64]]:
-            options = (video_reader, max_pixels, n_threads, limits.memory_gib)
             with _shared_file() as (file, name):
                 # Absolute, without following links.
-                where = os.path.abspath(path)  # noqa: PTH100
-                arguments = (Path(where), sampling, *options, name)
+                where = Path(os.path.abspath(path))  # noqa: PTH100
+                arguments = where, sampling, limits.memory_gib, name, options
                 shape, clip, times_s = self._call(limits.timeout_s, arguments)
-                return _with_frames(clip, file, shape), times_s
+                mapped = mmap.mmap(file.fileno(), int(np.prod(shape)))
+            return replace(clip, frames=np.frombuffer(mapped, np.uint8).reshape(shape)), times_s
 
         try:
             if type(sampling).__module__.partition(".")[0] == __name__.partition(".")[0]:
@@ -218,24 +222,16 @@ def _end_with_parent() -> None:
 
 
 def _work(
-    path: Path,
-    sampling: Sampling | None,
-    video_reader: str,
-    max_pixels: int | None,
-    n_threads: int,
-    memory_gib: float,
-    file: str,
+    path: Path, sampling: Sampling | None, memory_gib: float, file: str, options: Options
 ) -> tuple[tuple[int, ...], Clip, NDArray[np.float64]]:
     """Read a clip in a decoding process.
 
     Returns:
         Shape of the frames, which go to a shared file; the clip without them; times of all frames.
     """
-    chosen = _WithinMemory(sampling or Explicit((0,)), memory_gib, max_pixels)
+    chosen = _WithinMemory(sampling or Explicit((0,)), memory_gib, options["max_pixels"])
     try:
-        clip = read_here(
-            path, chosen, video_reader=video_reader, max_pixels=max_pixels, n_threads=n_threads
-        )
+        clip = read_here(path, chosen, **options)
     except DataError as error:
         # Causes may hold what cannot be pickled.
         raise type(error)(str(error)) from None
@@ -245,7 +241,7 @@ def _work(
         left = np.ascontiguousarray(clip.frames).data.cast("B")
         while left:
             left = left[shared.write(left) :]
-    empty = Clip(clip.frames[:0], clip.timestamps_s, clip.duration_s, clip.fps, clip.n_total)
+    empty = replace(clip, frames=clip.frames[:0])
     return clip.frames.shape, empty, chosen.times_s if sampling is None else np.zeros(0)
 
 
@@ -283,29 +279,18 @@ class _WithinMemory:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-class _shared_file:  # noqa: N801 (a function in use)
-    """Context of a file, in memory on Linux, and the name by which a decoder opens it.
+@contextmanager
+def _shared_file() -> Iterator[tuple[BinaryIO, str]]:
+    """Make a file, in memory on Linux, and the name by which a decoder opens it.
 
     Frames of a clip fill megabytes, which are slow to send through a pipe.
     """
-
-    def __enter__(self) -> tuple[BinaryIO, str]:
-        self._file: Any
-        if hasattr(os, "memfd_create"):
-            self._file = os.fdopen(os.memfd_create("frames"), "w+b")
-            return self._file, f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
-        self._file = tempfile.NamedTemporaryFile()
-        return self._file, self._file.name
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def _with_frames(clip: Clip, file: BinaryIO, shape: tuple[int, ...]) -> Clip:
-    """Return a clip with the frames in a shared file, which stay where they are."""
-    n_bytes = int(np.prod(shape))
-    frames = np.frombuffer(mmap.mmap(file.fileno(), n_bytes), np.uint8).reshape(shape)
-    return Clip(frames, clip.timestamps_s, clip.duration_s, clip.fps, clip.n_total)
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile() as file:
+            yield file.file, file.name
+        return
+    with os.fdopen(os.memfd_create("frames"), "w+b") as memory:
+        yield memory, f"/proc/{os.getpid()}/fd/{memory.fileno()}"
 
 
 class _Popen(popen_spawn_posix.Popen):
@@ -330,7 +315,7 @@ class _Popen(popen_spawn_posix.Popen):
         self.sentinel, child_end = os.pipe()
         child_start, parent_end = os.pipe()
         self.finalizer = util.Finalize(self, _close, (self.sentinel, parent_end))
-        environment = {k: v for k, v in os.environ.items() if k in _KEPT_VARIABLES}
+        environment = {k: v for k, v in os.environ.items() if _KEPT_VARIABLES.fullmatch(k)}
         try:
             self._child = subprocess.Popen(  # noqa: S603 (our own code)
                 spawn.get_command_line(tracker_fd=tracker, pipe_handle=child_start),
@@ -339,8 +324,7 @@ class _Popen(popen_spawn_posix.Popen):
                 env={**_ADDED_VARIABLES, **environment},
             )
         finally:
-            os.close(child_start)
-            os.close(child_end)
+            _close(child_start, child_end)
         self.pid = self._child.pid
         with open(parent_end, "wb", closefd=False) as stream:
             stream.write(pickled.getbuffer())

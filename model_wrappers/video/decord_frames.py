@@ -31,11 +31,7 @@ _PIXELS_AT_ONCE: Final = 48_000_000
 
 
 def require_decord() -> None:
-    """Raise if decord cannot be imported.
-
-    Raises:
-        SettingsError: If it cannot.
-    """
+    """Raise a ``SettingsError`` if decord cannot be imported."""
     try:
         import decord  # noqa: F401
     except (ImportError, OSError) as error:  # OSError: its shared library does not load here.

@@ -61,9 +61,32 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     try:
         data = path.read_bytes()
     except OSError:
-        data = draw_strip(_three_frames(video, sampling))
+        # Not at the top: hooks import this module long before a video is read.
+        from lmms_eval_captions.model_wrappers.video.frames import read_frames
+        from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
+
+        is_thirds = sampling == "thirds"
+        frames = read_frames(video, Thirds() if is_thirds else FirstMiddleLast()).frames
+        last = len(frames) - 1
+        middle = min(1, last) if is_thirds else last // 2
+        data = draw_strip([frames[0], frames[middle], frames[last]])
         _keep(path, data)
     return Picture(data, "image/jpeg")
+
+
+def strip_of_frames(frames: Sequence[Any]) -> Picture:
+    """Draw the strip of a video's first, middle and last frame, of frames in memory.
+
+    Args:
+        frames: All frames of the video, or some of them, in order of time: PIL's pictures, or
+            arrays of shape (height, width, 3), RGB.
+
+    Raises:
+        DataError: If there is none, or one is no picture.
+    """
+    pictures = rgb_frames(frames)
+    last = len(pictures) - 1
+    return Picture(draw_strip([pictures[at] for at in (0, last // 2, last)]), "image/jpeg")
 
 
 def shown_frames(video: Path, n_frames: int, *, cache: Path) -> list[Picture]:
@@ -85,11 +108,9 @@ def shown_frames(video: Path, n_frames: int, *, cache: Path) -> list[Picture]:
     path = cache / "frames" / f"{_digest(video)}-uniform{n_frames}-v{_VERSION}.zip"
     jpegs = _kept_frames(path)
     if not jpegs:
-        # Not at the top: hooks import this module long before a video is read.
         from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
-        clip = read_frames(video, n_frames, max_pixels=FRAME_PIXELS)
-        jpegs = [_jpeg(frame) for frame in clip.frames]
+        jpegs = [_jpeg(f) for f in read_frames(video, n_frames, max_pixels=FRAME_PIXELS).frames]
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as packed:
             for number, jpeg in enumerate(jpegs):
@@ -102,7 +123,7 @@ def frames_shown(frames: Sequence[Any], n_frames: int) -> list[Picture]:
     """Return evenly spaced frames, as :func:`shown_frames`, of frames in memory.
 
     Args:
-        frames: Those of the video, in order of time: see :func:`rgb_frames`.
+        frames: As for :func:`strip_of_frames`.
         n_frames: Number of frames, >= 1.
 
     Raises:
@@ -116,12 +137,57 @@ def frames_shown(frames: Sequence[Any], n_frames: int) -> list[Picture]:
     return [Picture(_jpeg(fit(frame, FRAME_PIXELS)), "image/jpeg") for frame in chosen]
 
 
-def _digest(video: Path) -> str:
-    """Return the digest of a file's content.
+def rgb_frames(frames: Sequence[Any]) -> list[NDArray[np.uint8]]:
+    """Return frames as arrays of shape (height, width, 3), RGB.
 
     Raises:
-        DataError: If it is missing or cannot be read.
+        DataError: If there is none, or one is no picture.
     """
+    import numpy as np
+
+    arrays = [
+        np.asarray(frame.convert("RGB") if hasattr(frame, "convert") else frame) for frame in frames
+    ]
+    if not arrays:
+        raise DataError("expected at least one frame, got none")
+    for number, array in enumerate(arrays):
+        if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or not array.size:
+            raise DataError(
+                f"frame {number}: expected a picture of PIL, or bytes of shape (height, width, 3), "
+                f"got {array.dtype} of shape {array.shape}"
+            )
+    return arrays
+
+
+def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
+    """Draw labelled frames, each of shape (height, width, 3), RGB, left to right, as a JPEG."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    strip = Image.new("RGB", (PANEL * len(frames), PANEL), "white")
+    draw = ImageDraw.Draw(strip)
+    font = ImageFont.load_default(size=36)
+    for index, frame in enumerate(frames):
+        left = index * PANEL
+        # Parity: squeezed, not cut or padded.
+        fitted = Image.fromarray(frame).resize((PANEL, PANEL - _LABEL), Image.Resampling.BILINEAR)
+        strip.paste(fitted, (left, 0))
+        middle = PANEL - _LABEL // 2
+        draw.text((left + 10, middle), f"Frame {index + 1}", fill="black", font=font, anchor="lm")
+    buffer = io.BytesIO()
+    strip.save(buffer, "JPEG", quality=_QUALITY, subsampling=0)
+    return buffer.getvalue()
+
+
+def _jpeg(frame: NDArray[np.uint8]) -> bytes:
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(frame).save(buffer, "JPEG", quality=_QUALITY)
+    return buffer.getvalue()
+
+
+def _digest(video: Path) -> str:
+    """Return the digest of a file's content; a ``DataError`` if it cannot be read."""
     check_file(video)
     digest = hashlib.blake2b(digest_size=16)
     try:
@@ -149,81 +215,3 @@ def _kept_frames(path: Path) -> list[bytes]:
             return [packed.read(name) for name in packed.namelist()]
     except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile):
         return []
-
-
-def _jpeg(frame: NDArray[np.uint8]) -> bytes:
-    """Encode a frame of shape (height, width, 3), RGB."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(frame).save(buffer, "JPEG", quality=_QUALITY)
-    return buffer.getvalue()
-
-
-def draw_strip(frames: list[NDArray[np.uint8]]) -> bytes:
-    """Draw labelled frames, each of shape (height, width, 3), RGB, left to right, as a JPEG."""
-    from PIL import Image, ImageDraw, ImageFont
-
-    strip = Image.new("RGB", (PANEL * len(frames), PANEL), "white")
-    draw = ImageDraw.Draw(strip)
-    font = ImageFont.load_default(size=36)
-    for index, frame in enumerate(frames):
-        left = index * PANEL
-        # Parity: squeezed, not cut or padded.
-        fitted = Image.fromarray(frame).resize((PANEL, PANEL - _LABEL), Image.Resampling.BILINEAR)
-        strip.paste(fitted, (left, 0))
-        middle = PANEL - _LABEL // 2
-        draw.text((left + 10, middle), f"Frame {index + 1}", fill="black", font=font, anchor="lm")
-    buffer = io.BytesIO()
-    strip.save(buffer, "JPEG", quality=_QUALITY, subsampling=0)
-    return buffer.getvalue()
-
-
-def strip_of_frames(frames: Sequence[Any]) -> Picture:
-    """Draw the strip of a video's first, middle and last frame, of frames in memory.
-
-    Args:
-        frames: All frames of the video, or some of them, in order of time: PIL's pictures, or
-            arrays of shape (height, width, 3), RGB.
-
-    Raises:
-        DataError: If there is none, or one is no picture.
-    """
-    pictures = rgb_frames(frames)
-    last = len(pictures) - 1
-    return Picture(draw_strip([pictures[at] for at in (0, last // 2, last)]), "image/jpeg")
-
-
-def rgb_frames(frames: Sequence[Any]) -> list[NDArray[np.uint8]]:
-    """Return frames as arrays of shape (height, width, 3), RGB.
-
-    Raises:
-        DataError: If there is none, or one is no picture.
-    """
-    import numpy as np
-
-    arrays = [
-        np.asarray(frame.convert("RGB") if hasattr(frame, "convert") else frame) for frame in frames
-    ]
-    if not arrays:
-        raise DataError("expected at least one frame, got none")
-    for number, array in enumerate(arrays):
-        if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or not array.size:
-            raise DataError(
-                f"frame {number}: expected a picture of PIL, or bytes of shape (height, width, 3), "
-                f"got {array.dtype} of shape {array.shape}"
-            )
-    return arrays
-
-
-def _three_frames(video: Path, sampling: Sampling) -> list[NDArray[np.uint8]]:
-    """Read three frames in order of time; a video of fewer shows one of them again."""
-    # Not at the top: hooks import this module long before a video is read, and these need numpy.
-    from lmms_eval_captions.model_wrappers.video.frames import read_frames
-    from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
-
-    is_thirds = sampling == "thirds"
-    frames = read_frames(video, Thirds() if is_thirds else FirstMiddleLast()).frames
-    last = len(frames) - 1
-    middle = min(1, last) if is_thirds else last // 2
-    return [frames[0], frames[middle], frames[last]]

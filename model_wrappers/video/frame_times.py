@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 Stamps = tuple[int | None, int | None]
 """Time stamps of a frame, and of the packet after which it came out, if there are any."""
-
 _JUMP_S: Final = 10.0
 """A longer step forwards in a broadcast stream is a new clock (``-dts_delta_threshold``)."""
 _BACK_S: Final = 1.0
@@ -27,7 +26,7 @@ def shown_at(
 
     Frames' own stamps count unless those of packets are in better order, as where AVI holds packed
     pictures. A stamp that is missing, or not later than those before it, is made up: frames in
-    between stand a step apart, or closer where the next good stamp comes sooner.
+    between stand a step apart, or closer if the next good stamp comes sooner.
 
     Args:
         stamps: One per frame, in the order in which they are shown.
@@ -40,10 +39,12 @@ def shown_at(
     """
     own, packets = ([pair[kind] for pair in stamps] for kind in (0, 1))
     n_bad, n_bad_packets = _n_bad(own), _n_bad(packets)
+    known = [stamp for stamp in own if stamp is not None]
     # AVI numbers frames as they are stored: with H.264 in it few are shown in another order.
-    is_stored_order = not may_jump and not n_bad_packets and _falls(own)
-    # Packets' own are those of decoding: they count where frames' stamps are none, not where a few
-    # of them are rounded to the same moment.
+    falls = any(late < early for early, late in pairwise(known))
+    is_stored_order = not may_jump and not n_bad_packets and falls
+    # Packets' own are those of decoding: they count if frames have no stamps, not if a few of them
+    # are rounded to the same moment.
     is_own_good = n_bad <= _MOST_BAD * len(own) and not is_stored_order
     is_alone = packets.count(None) == len(packets)
     raw = own if is_own_good or is_alone or n_bad <= n_bad_packets else packets
@@ -52,24 +53,25 @@ def shown_at(
     times_s = np.zeros(len(raw), dtype=np.float64)
     offset_s: float | None = None
     last = 0
-    for position, stamp in enumerate(raw):
+    for index, stamp in enumerate(raw):
         if stamp is None:
             continue
+        n_steps = index - last
         time_s = (stamp - base) * unit_s + (offset_s or 0.0)
-        expected_s = times_s[last] + step_s * (position - last)
-        n_steps, gone_s = position - last, time_s - times_s[last]
+        expected_s, gone_s = times_s[last] + step_s * n_steps, time_s - times_s[last]
         # Frames without stamps lie between, for which there is no room: the clock went back.
         is_crowded = n_steps > 1 and gone_s < step_s * n_steps / 2
         is_new_clock = may_jump and (is_crowded or not -_BACK_S <= gone_s <= _JUMP_S)
         if offset_s is None or is_new_clock:
             offset_s = (offset_s or 0.0) + expected_s - time_s
             time_s = expected_s
-        elif time_s <= times_s[last]:
+        elif gone_s <= 0:
             continue
-        times_s[last : position + 1] = _between(times_s[last], time_s, position - last, step_s)
-        last = position
-    n_left = len(raw) - last
-    times_s[last:] = times_s[last] + step_s * np.arange(n_left)
+        own_step_s = min(step_s, (time_s - times_s[last]) / max(1, n_steps))
+        times_s[last:index] = times_s[last] + own_step_s * np.arange(n_steps)
+        times_s[index] = time_s
+        last = index
+    times_s[last:] = times_s[last] + step_s * np.arange(len(raw) - last)
     return times_s
 
 
@@ -93,12 +95,6 @@ def end_of(times_s: NDArray[np.float64], last_s: float, *, fps: float) -> float 
     return float(times_s[-1]) + last_s or None
 
 
-def _falls(stamps: Sequence[int | None]) -> bool:
-    """Return if a stamp is less than the one before."""
-    known = [stamp for stamp in stamps if stamp is not None]
-    return any(late < early for early, late in pairwise(known))
-
-
 def _n_bad(stamps: Sequence[int | None]) -> int:
     """Count stamps that are missing, or not later than the one before."""
     last: int | None = None
@@ -108,12 +104,3 @@ def _n_bad(stamps: Sequence[int | None]) -> int:
         n_bad += stamp is None or (last is not None and stamp <= last)
         last = stamp if stamp is not None else last
     return n_bad
-
-
-def _between(first_s: float, last_s: float, n_steps: int, step_s: float) -> NDArray[np.float64]:
-    """Return times from one good stamp to the next, both included."""
-    if n_steps < 2:
-        return np.asarray([first_s, last_s][-1 - n_steps :], dtype=np.float64)
-    step_s = min(step_s, (last_s - first_s) / n_steps)
-    times_s = [first_s + step_s * number for number in range(n_steps)]
-    return np.asarray([*times_s, last_s], dtype=np.float64)

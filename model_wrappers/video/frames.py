@@ -27,11 +27,7 @@ VideoReader = Literal["pyav", "decord"]
 
 
 def require_reader(video_reader: str) -> None:
-    """Raise if a video reader cannot be used.
-
-    Raises:
-        SettingsError: If there is no such reader, or it is not installed.
-    """
+    """Raise a ``SettingsError`` if there is no such video reader, or it is not installed."""
     if video_reader not in get_args(VideoReader):
         raise SettingsError(
             f"video_reader: expected one of {get_args(VideoReader)}, got {video_reader!r}"
@@ -80,15 +76,13 @@ def read_frames(
         raise NoVideosError(f"reading videos needs av, which is not installed. Run: {INSTALL_EVAL}")
     require_reader(video_reader)
     n_bytes = check_file(path)
+    options: decoders.Options = {
+        "video_reader": video_reader,
+        "max_pixels": max_pixels,
+        "n_threads": n_threads,
+    }
     try:
-        return decoders.DECODERS.read(
-            path,
-            sampling,
-            video_reader=video_reader,
-            max_pixels=max_pixels,
-            n_threads=n_threads,
-            limits=limits,
-        )
+        return decoders.DECODERS.read(path, sampling, limits, **options)
     except decoders.LimitError as error:
         raise DataError(
             f"expected a video that can be read within limits, {path} ({n_bytes} bytes) is not "

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import io
 from pathlib import Path
 from typing import Any, Final
@@ -18,8 +16,6 @@ MAX_PIXELS: Final = 1920 * 1088
 """Area to which larger frames of videos are shrunk by default."""
 MAX_PICTURE_PIXELS: Final = 4096 * 4096
 """The same for pictures: pages and plans must stay readable."""
-_TIMEOUT_S: Final = 60
-_MOST_BYTES: Final = 256 * 2**20
 
 
 def fit(frame: NDArray[Any], max_pixels: int | None) -> NDArray[Any]:
@@ -44,7 +40,7 @@ def shrunk(width: int, height: int, max_pixels: int) -> tuple[int, int]:
 
 
 def one_line(error: Exception) -> str:
-    """Return the first line of a library's error, or its kind where it has no text."""
+    """Return the first line of a library's error, or its kind if it has no text."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
@@ -53,8 +49,8 @@ def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
     """Read a picture as a clip of one frame, turned as its file says.
 
     Args:
-        raw: One of PIL's, an array (height, width[, channels]) of uint8, the bytes of a file, a
-            ``Path``, ``data:image/...;base64,...`` or an address.
+        raw: One of PIL's, an array (height, width[, channels]) of uint8, the bytes of a file or a
+            ``Path``.
         max_pixels: Larger pictures are shrunk to this area, keeping their shape.
 
     Raises:
@@ -62,21 +58,30 @@ def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
     """
     from PIL import Image, ImageOps
 
+    name = f"one given as {type(raw).__name__}"
     try:
         if isinstance(raw, np.ndarray):
             picture = Image.fromarray(raw)
         elif isinstance(raw, Image.Image):
             picture = raw
         else:
-            with Image.open(_file(raw)) as opened:
+            is_file = not isinstance(raw, bytes)
+            name = str(raw) if is_file else f"one of {len(raw):,} bytes"
+            with Image.open(_regular(Path(name)) if is_file else io.BytesIO(raw)) as opened:
                 picture = ImageOps.exif_transpose(opened)
         pixels = np.array(picture.convert("RGB"))
     except (OSError, ValueError, TypeError, SyntaxError, Image.DecompressionBombError) as error:
         raise DataError(
-            f"expected a readable picture, {_name(raw)} is not one: {one_line(error)}"
+            f"expected a readable picture, {name} is not one: {one_line(error)}"
         ) from error
     frames = fit(pixels, max_pixels)[None]
     return Clip(frames, np.zeros(1), duration_s=0.0, fps=0.0, n_total=1, is_image=True)
+
+
+def _regular(path: Path) -> Path:
+    if not path.is_file():
+        raise FileNotFoundError("there is no such file")
+    return path
 
 
 def is_picture(path: Path) -> bool:
@@ -92,43 +97,3 @@ def is_picture(path: Path) -> bool:
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return True
     return True
-
-
-def _file(raw: object) -> Path | io.BytesIO:
-    if isinstance(raw, bytes):
-        return io.BytesIO(raw)
-    if isinstance(raw, str) and raw.startswith("data:"):
-        try:
-            return io.BytesIO(base64.b64decode(raw.partition(",")[2], validate=True))
-        except binascii.Error as error:
-            raise ValueError(f"no base64: {error}") from error
-    if isinstance(raw, str) and raw.startswith(("http://", "https://")):
-        return io.BytesIO(_fetched(raw))
-    path = Path(str(raw))
-    if not path.is_file():
-        raise FileNotFoundError("there is no such file")
-    return path
-
-
-def _fetched(address: str) -> bytes:
-    from urllib.request import urlopen
-
-    # An address of http or https that a task shows.
-    with urlopen(address, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # nosec B310
-        raw: bytes = answer.read(_MOST_BYTES + 1)
-    if len(raw) > _MOST_BYTES:
-        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-    return raw
-
-
-def _name(raw: object) -> str:
-    """Return a picture's name for messages.
-
-    >>> _name(Path("a.jpg")), _name(b"12"), _name("data:image/png;base64,AAAA")
-    ('a.jpg', 'one of 2 bytes', 'one of a data address')
-    """
-    if isinstance(raw, bytes):
-        return f"one of {len(raw):,} bytes"
-    if isinstance(raw, str | Path):
-        return "one of a data address" if str(raw).startswith("data:") else str(raw)
-    return f"one given as {type(raw).__name__}"

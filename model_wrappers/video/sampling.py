@@ -90,7 +90,8 @@ class Fps:
         """Return positions; see :class:`Sampling`."""
         # Never more moments than frames: a wild time stamp must not make billions of them.
         n_moments = int(min((times_s[-1] - times_s[0]) * self.fps + _MOMENT_S, 1e9)) + 1
-        chosen = np.unique(_spaced(n_moments, min(self.max_frames, n_moments, len(times_s))))
+        n_chosen = min(self.max_frames, n_moments, len(times_s))
+        chosen = np.unique(np.round(np.linspace(0, n_moments - 1, n_chosen)))
         moments_s = times_s[0] + chosen / self.fps + _MOMENT_S
         shown = np.searchsorted(times_s, moments_s, side="right") - 1
         return [int(index) for index in np.unique(shown)]
@@ -153,10 +154,6 @@ class Explicit:
 def sampling_of(max_num_frames: object, fps: object) -> Sampling:
     """Return the sampling that ``--model_args max_num_frames=...[,fps=...]`` asks for.
 
-    Args:
-        max_num_frames: Most frames of a clip; without ``fps`` that number, evenly spaced.
-        fps: Frames a second, or ``None``.
-
     Raises:
         SettingsError: If a value cannot be used.
 
@@ -170,7 +167,3 @@ def sampling_of(max_num_frames: object, fps: object) -> Sampling:
 def spread(n_total: int, n: int) -> list[int]:
     """Return ``n`` positions from 0 to ``n_total - 1``, evenly spaced and rounded, or all."""
     return [int(index) for index in np.round(np.linspace(0, n_total - 1, min(n_total, n)))]
-
-
-def _spaced(n_total: int, n: int) -> NDArray[np.float64]:
-    return np.round(np.linspace(0, n_total - 1, n))

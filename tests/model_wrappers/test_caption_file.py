@@ -107,7 +107,8 @@ def test_a_document_without_a_video_is_refused(tmp_path: Path) -> None:
     [
         (
             {"colunm": "x"},
-            "does not know ['colunm'] (column is meant?); it takes ['column', 'missing', 'path']",
+            "does not know ['colunm'] (column is meant?); it takes ['column', 'missing', "
+            "'path', 'video_column']",
         ),
         ({"missing": "ignore"}, "missing='ignore' is not one of error, skip"),
         ({"path": ""}, "expected --model_args path=FILE"),

@@ -17,9 +17,8 @@ from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner
-from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, CaptionLog
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, CaptionLog, RunName
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
-from lmms_eval_captions.model_wrappers.run_name import RunName
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
 TASKS = {"camera": "How does the camera move?", "short": "In short?", "foreign": "What is it?"}

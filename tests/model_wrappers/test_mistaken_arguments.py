@@ -98,7 +98,7 @@ def test_without_vllm_nothing_is_loaded(tmp_path: Path, monkeypatch: pytest.Monk
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(
-        "lmms_eval_captions.model_wrappers.hf.vllm.importlib.import_module", is_missing
+        "lmms_eval_captions.model_wrappers.caption_vllm.importlib.import_module", is_missing
     )
     with pytest.raises(SettingsError, match=r"vLLM is not installed here: pip install"):
         _start_vllm(tmp_path)
