@@ -11,8 +11,12 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import load_auroracap, load_processor
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, require_size_bias
 from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
-from lmms_eval_captions.model_wrappers.hf.generation import generation_config, n_written
-from lmms_eval_captions.model_wrappers.hf.loading import DTYPES, positions
+from lmms_eval_captions.model_wrappers.hf.loading import (
+    DTYPES,
+    generation_config,
+    n_written,
+    positions,
+)
 from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
@@ -23,7 +27,6 @@ if TYPE_CHECKING:
     from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
     from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
     _Seen = dict[tuple[Source, float], list[list[torch.Tensor]]]
     """Input of the language model by source and kept ratio: clips, and frames of each."""
@@ -57,11 +60,7 @@ _TASKS: Final = {
 
 
 def read_ratio(token_kept_ratio: object, ratio: object) -> float | str:
-    """Return the setting of ``--model_args token_kept_ratio=...`` or ``ratio=...``.
-
-    Args:
-        token_kept_ratio: A number in [0, 1], ``paper``, or ``None`` where it is not given.
-        ratio: The same argument by its short name.
+    """Return the setting of ``--model_args token_kept_ratio=...``, or ``ratio=...`` for short.
 
     Returns:
         A share in [0, 1], or :data:`PAPER`.
@@ -93,10 +92,6 @@ def read_ratio(token_kept_ratio: object, ratio: object) -> float | str:
 def ratio_of(setting: float | str, task: str) -> float:
     """Return the share of visual tokens to keep for a task's captions, in [0, 1].
 
-    Args:
-        setting: Of :func:`read_ratio`.
-        task: Name of lmms-eval's task.
-
     Raises:
         SettingsError: If the paper has no ratio for the task.
 
@@ -114,13 +109,6 @@ def ratio_of(setting: float | str, task: str) -> float:
             f"token_kept_ratio={DEFAULT_RATIO}"
         )
     return _TASKS[task]
-
-
-_OVERFLOW: Final = (
-    "a clip and its prompt are {:,} tokens and captions may have {:,}, the model was made for {:,} "
-    "positions: it is run all the same, as in the paper; a smaller token_kept_ratio or "
-    "max_num_frames stays within them"
-)
 
 
 class CaptionAuroraCap(Captioner):
@@ -177,7 +165,10 @@ class CaptionAuroraCap(Captioner):
     ) -> None:
         kept_ratio = read_ratio(token_kept_ratio, ratio)
         require_size_bias(size_bias)
-        _require(dtype in DTYPES, f"dtype as one of {', '.join(DTYPES)}, got {dtype!r}")
+        if dtype not in DTYPES:
+            raise SettingsError(
+                f"caption_auroracap: expected dtype as one of {', '.join(DTYPES)}, got {dtype!r}"
+            )
         self.slowfast = true_or_false("slowfast", slowfast)
         self.system_prompt = true_or_false("system_prompt", system_prompt)
         is_whole = true_or_false("keep_aspect", keep_aspect)
@@ -215,7 +206,12 @@ class CaptionAuroraCap(Captioner):
     ) -> dict[Source, list[torch.Tensor]]:
         """Return the tower's pixels, (n_frames, 3, height, width), by source."""
         return {
-            source: [self._pixels(clip) for clip in clips]
+            source: [
+                self.processor(
+                    images=torch.from_numpy(clip.frames).permute(0, 3, 1, 2), return_tensors="pt"
+                )["pixel_values"]
+                for clip in clips
+            ]
             for source, clips in {job.source: job.clips for job in jobs}.items()
         }
 
@@ -227,7 +223,12 @@ class CaptionAuroraCap(Captioner):
         looks = [(job.source, self.variant(job.task)) for job in batch.jobs]
         # The clips of this batch alone are kept: the next one may go on with the last of them.
         self._seen = {
-            look: self._seen[look] if look in self._seen else self._see(pixels[look[0]], look[1])
+            look: self._seen[look]
+            if look in self._seen
+            else [
+                self.model.see(clip, kept_ratio=look[1], slowfast=self.slowfast)
+                for clip in pixels[look[0]]
+            ]
             for look in dict.fromkeys(looks)
         }
         inputs = [
@@ -249,18 +250,14 @@ class CaptionAuroraCap(Captioner):
         n_positions = positions(self.model.llm.config)
         if n_positions is not None and n_read + n_new > n_positions and not self._is_overflow_told:
             self._is_overflow_told = True
-            logger.warning(_OVERFLOW, n_read, n_new, n_positions)
-
-    def _pixels(self, clip: Clip) -> torch.Tensor:
-        images = torch.from_numpy(clip.frames).permute(0, 3, 1, 2)
-        pixels: torch.Tensor = self.processor(images=images, return_tensors="pt")["pixel_values"]
-        return pixels
-
-    def _see(self, clips: Sequence[torch.Tensor], kept_ratio: float) -> list[list[torch.Tensor]]:
-        return [
-            self.model.see(pixels, kept_ratio=kept_ratio, slowfast=self.slowfast)
-            for pixels in clips
-        ]
+            logger.warning(
+                "a clip and its prompt are {:,} tokens and captions may have {:,}, the model was "
+                "made for {:,} positions: it is run all the same, as in the paper; a smaller "
+                "token_kept_ratio or max_num_frames stays within them",
+                n_read,
+                n_new,
+                n_positions,
+            )
 
 
 class CaptionAuroraCapChat(CaptionAuroraCap):
@@ -275,8 +272,3 @@ def _dtype(name: str, device: torch.device) -> torch.dtype | str:
         return torch.float32 if device.type == "cpu" else name
     dtype: torch.dtype = getattr(torch, name)
     return dtype
-
-
-def _require(is_usable: bool, expected: str) -> None:
-    if not is_usable:
-        raise SettingsError(f"caption_auroracap: expected {expected}")

@@ -8,12 +8,12 @@ import torch
 
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJob
 from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
-from lmms_eval_captions.model_wrappers.hf.generation import (
+from lmms_eval_captions.model_wrappers.hf.loading import (
     generation_config,
+    load_model,
     n_written,
     new_tokens,
 )
-from lmms_eval_captions.model_wrappers.hf.loading import load_model
 from lmms_eval_captions.model_wrappers.hf.sharing import (
     MOST_TOGETHER,
     NotShareableError,

@@ -14,7 +14,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.endpoint import CACHE_VARIABLE, StoreBy
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import scrub
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
@@ -98,7 +98,6 @@ class CaptionOpenai(Captioner):
     """
 
     takes = "all"
-    prepare_threads = 2
     without_bearing = frozenset({"api_key_env", "base_url", "concurrency", "max_cost", "timeout_s"})
     """The engine keeps replies for every captioner of the model's name; the captions of a run are
     kept, too, so that a rerun need not read the clips to know its requests."""
@@ -203,13 +202,16 @@ class CaptionOpenai(Captioner):
         asked = batch.prepared
         if not isinstance(asked, list):
             raise TypeError(f"expected what prepare returned, got {asked!r}")
-        chains = [
-            _chain(self._request(messages, batch.generation, job.draw))
-            for messages, job in zip(asked, batch.jobs, strict=True)
-        ]
-        return [
-            self._promises.caption(partial(self._engine.submit, [chain]), _read) for chain in chains
-        ]
+        promises = []
+        for messages, job in zip(asked, batch.jobs, strict=True):
+            request = self._request(messages, batch.generation, job.draw)
+
+            async def chain(ask: Ask, request: Request = request) -> Asked[Reply]:
+                # An empty reply is asked again; anything else is a caption.
+                return await ask(request, lambda reply: reply if reply.text.strip() else None)
+
+            promises.append(self._promises.caption(partial(self._engine.submit, [chain]), _read))
+        return promises
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """Return captions; whatever ends the call, replies in flight are waited for."""
@@ -327,14 +329,6 @@ def _checked_body(given: dict[str, object]) -> dict[str, object]:
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise SettingsError(f"caption_openai: extra_body: seed: expected a number, got {seed!r}")
     return given
-
-
-def _chain(request: Request) -> Chain[Asked[Reply]]:
-    async def chain(ask: Ask) -> Asked[Reply]:
-        # An empty reply is asked again; anything else is a caption.
-        return await ask(request, lambda reply: reply if reply.text.strip() else None)
-
-    return chain
 
 
 def _read(answers: Sequence[Asked[Reply]]) -> Caption:

@@ -21,9 +21,8 @@ from PIL import Image
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJob
 from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
-from lmms_eval_captions.model_wrappers.hf.generation import generation_config
 from lmms_eval_captions.model_wrappers.hf.inputs import at_least, metadata_of, text_of
-from lmms_eval_captions.model_wrappers.hf.loading import own_generation
+from lmms_eval_captions.model_wrappers.hf.loading import generation_config, own_generation
 from lmms_eval_captions.model_wrappers.identity import stamped
 from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.results import Promises

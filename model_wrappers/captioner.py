@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 
 _MOST_DECODERS: Final = 8
+_UNLIMITED: Final = 1e6
+"""Longer times in seconds, and more memory in GiB, are beyond what systems count in."""
 _SKIPPED: Final = 1009
 """Random numbers that are skipped for a kept draw."""
 
@@ -130,12 +132,10 @@ class Captioner(CaptionModel):
         self.reuse = true_or_false("reuse", reuse)
         require_reader(video_reader)
         self.video_reader = video_reader
-        timeout_s = above_zero("decode_timeout_s", decode_timeout_s)
-        memory_gib = above_zero("decode_memory_gib", decode_memory_gib)
-        try:
-            self.limits = Limits(timeout_s=timeout_s, memory_gib=memory_gib)
-        except ValueError as error:
-            raise SettingsError(f"--model_args, decoding: {error}") from error
+        self.limits = Limits(
+            timeout_s=min(above_zero("decode_timeout_s", decode_timeout_s), _UNLIMITED),
+            memory_gib=min(above_zero("decode_memory_gib", decode_memory_gib), _UNLIMITED),
+        )
         # Each node has its own cores: what counts is how many processes share them.
         n_here = launcher_number(os.environ, "LOCAL_WORLD_SIZE", self.world_size)
         share = min(_MOST_DECODERS, (os.cpu_count() or 1) // max(1, n_here))

@@ -48,31 +48,10 @@ class RunName:
     name: str
     rank: int = 0
     world_size: int = 1
-    is_shared: bool = True
-    """True if all processes of the run have this name."""
-    local_rank: int | None = None
-    """Number of this process on its node, ``None`` if there is one node."""
-    has_nodes: bool = False
-    """True if the run has processes on other nodes, too."""
-
-    @property
-    def is_first(self) -> bool:
-        """True for the process that logs for its node, and for each without a shared name."""
-        return not self.is_shared or not (self.rank if self.local_rank is None else self.local_rank)
-
-    def scope(self) -> str:
-        """Return a remark for messages if the files may not be all of the run's."""
-        if not self.is_shared:
-            return (
-                f" (those of rank {self.rank} of {self.world_size}: join the paths that the "
-                "processes name by a plus sign)"
-            )
-        if self.has_nodes:
-            return (
-                " (if the nodes do not share that folder, those of this node's processes: join "
-                "the nodes' folders by a plus sign)"
-            )
-        return ""
+    is_first: bool = True
+    """True for the process that logs for its node, and for each without a shared name."""
+    remark: str = ""
+    """Remark for messages if the files may not be all of the run's."""
 
 
 def run_name(number: int = 1) -> RunName:
@@ -92,20 +71,24 @@ def run_name(number: int = 1) -> RunName:
     suffix = f"-{number}" if number > 1 else ""
     if world_size == 1:
         return RunName(f"{own}{suffix}")
-    agreed = None
     # Importing it takes seconds; processes that have met have done so.
     distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        store = distributed.distributed_c10d._get_default_store()
-        agreed = store.compare_set("lmms_eval_captions/run", "", own).decode("ascii")
-    return RunName(
-        f"{agreed or own}{suffix}",
-        rank,
-        world_size,
-        is_shared=agreed is not None,
-        local_rank=launcher_number(env, "LOCAL_RANK", rank),
-        has_nodes=launcher_number(env, "LOCAL_WORLD_SIZE", world_size) != world_size,
-    )
+    if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
+        remark = (
+            f" (those of rank {rank} of {world_size}: join the paths that the processes name by a "
+            "plus sign)"
+        )
+        return RunName(f"{own}{suffix}", rank, world_size, remark=remark)
+    store = distributed.distributed_c10d._get_default_store()
+    agreed: str = store.compare_set("lmms_eval_captions/run", "", own).decode("ascii")
+    remark = ""
+    if launcher_number(env, "LOCAL_WORLD_SIZE", world_size) != world_size:
+        remark = (
+            " (if the nodes do not share that folder, those of this node's processes: join the "
+            "nodes' folders by a plus sign)"
+        )
+    is_first = not launcher_number(env, "LOCAL_RANK", rank)
+    return RunName(f"{agreed}{suffix}", rank, world_size, is_first, remark)
 
 
 class CaptionLog:
@@ -203,7 +186,7 @@ class CaptionLog:
                 "model, with --model caption_file --model_args path={}{}",
                 path,
                 path,
-                self._run.scope(),
+                self._run.remark,
             )
 
 

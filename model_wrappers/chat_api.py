@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import mimetypes
 import os
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
@@ -30,7 +28,7 @@ from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.video.pictures import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -55,7 +53,7 @@ _LEAST_PIXELS: Final = 64 * 64
 class Pictures:
     """Frames of clips as parts of messages; those of one clip are encoded once for all prompts.
 
-    They stay for as long as the clip does. May be asked by several threads.
+    They stay for as long as the clip does. One thread asks.
 
     Args:
         frame_pixels: Larger frames are shrunk to that area.
@@ -65,61 +63,33 @@ class Pictures:
     """
 
     def __init__(
-        self,
-        *,
-        frame_pixels: int,
-        image_pixels: int = IMAGE_PIXELS,
-        detail: str | None = None,
-        n_threads: int = 1,
+        self, *, frame_pixels: int, image_pixels: int, detail: str | None, n_threads: int
     ) -> None:
         self._frame_pixels = frame_pixels
         self._image_pixels = image_pixels
-        self._detail = detail
+        self._detail = {"detail": detail} if detail else {}
         self._writers = ThreadPoolExecutor(n_threads, thread_name_prefix="jpeg")
-        self._map: Callable[..., Iterable[Part]] = self._writers.map
-        self._lock = threading.Lock()
-        self._written: WeakKeyDictionary[Clip, Future[list[Part]]] = WeakKeyDictionary()
+        self._written: WeakKeyDictionary[Clip, list[Part]] = WeakKeyDictionary()
 
     def of(self, clip: Clip) -> list[Part]:
-        """Return a clip's frames, in order.
+        """Return a clip's frames, in order; a ``DataError`` if one cannot be written."""
+        most_pixels = self._image_pixels if clip.is_image else self._frame_pixels
 
-        Raises:
-            DataError: If one cannot be written.
-        """
-        most = self._image_pixels if clip.is_image else self._frame_pixels
-        part = partial(self._part, most_pixels=most)
-        return self.once(clip, lambda: list(self._map(part, clip.frames)))
+        def part(frame: NDArray[np.uint8]) -> Part:
+            picture = {"url": data_url(fit(frame, most_pixels)), **self._detail}
+            return {"type": "image_url", "image_url": picture}
+
+        return self.once(clip, lambda: list(self._writers.map(part, clip.frames)))
 
     def once(self, clip: Clip, write: Callable[[], list[Part]]) -> list[Part]:
-        """Return a clip's parts, encoded by the first thread that asks.
-
-        Raises:
-            DataError: That of ``write``.
-        """
-        with self._lock:
-            written = self._written.get(clip)
-            is_first = written is None
-            if written is None:
-                written = self._written[clip] = Future()
-        if is_first:
-            try:
-                written.set_result(write())
-            except BaseException as error:
-                written.set_exception(error)
-                raise
-        return written.result()
+        """Return a clip's parts, written by the first who asks."""
+        if clip not in self._written:
+            self._written[clip] = write()
+        return self._written[clip]
 
     def close(self) -> None:
-        """End the threads; later frames are encoded without them."""
-        self._map = map
+        """End the threads."""
         self._writers.shutdown(wait=False, cancel_futures=True)
-
-    def _part(self, frame: NDArray[np.uint8], most_pixels: int) -> Part:
-        picture = {"url": data_url(fit(frame, most_pixels))}
-        return {
-            "type": "image_url",
-            "image_url": picture | ({"detail": self._detail} if self._detail else {}),
-        }
 
 
 def data_url(frame: NDArray[np.uint8]) -> str:

@@ -88,7 +88,8 @@ class AuroraCap:
             tokenizer.pad_token = tokenizer.eos_token
         # Equation 2 counts all layers, whether their output is read or not.
         self._n_layers = int(tower.config.num_hidden_layers)
-        encoder = self._vision_model().encoder
+        # transformers 4 wraps the part that holds the encoder.
+        encoder = getattr(tower, "vision_model", tower).encoder
         encoder.layers = encoder.layers[: self._n_layers - N_UNREAD_LAYERS]
 
     @property
@@ -170,16 +171,12 @@ class AuroraCap:
                 **settings,
             )
 
-    def _vision_model(self) -> nn.Module:
-        """Return the part of the tower that holds its encoder; transformers 4 wraps it."""
-        return getattr(self.tower, "vision_model", self.tower)
-
     def _encode(self, pixels: torch.Tensor, kept_ratio: float) -> list[torch.Tensor]:
         pixels = pixels.to(self.tower.device, self.tower.dtype)
         merging = TokenMerging(
             self.tower, kept_ratio, n_layers=self._n_layers, size_bias=self.size_bias
         )
         with torch.inference_mode(), merging:
-            # Where the size is the tower's own, nothing is interpolated.
+            # If the size is the tower's own, nothing is interpolated.
             seen = self.tower(pixels, interpolate_pos_encoding=True).last_hidden_state
             return list(self.projector(seen[:, 1:]))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, get_args
 
 import torch
 from torch.nn import functional
@@ -191,8 +190,7 @@ def _restore(layer: nn.Module, forward: object) -> None:
         layer.forward = forward
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matching:
+class Matching(NamedTuple):
     """Tokens to merge, of two alternating sets: A at even positions, B at odd ones."""
 
     kept: torch.Tensor

@@ -253,9 +253,9 @@ def read_files(
         captions: dict[_Key, str] = {}
         for row in read_rows(path, video_column):
             rows.append(replace(row, place=f"{path.name}, {row.place}"))
-            key = str(row.fields.get("task")), str(video_of(row.fields))
+            task, video = str(row.fields.get("task")), str(video_of(row.fields))
             own = captions_of(rows[-1], path, column)
-            captions |= {(*key, aspect): caption for aspect, caption in own.items()}
+            captions |= {(task, video, aspect): caption for aspect, caption in own.items()}
         for key, caption in captions.items():
             other, before = seen.setdefault(key, (caption, path))
             if other != caption:

@@ -103,7 +103,8 @@ def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing
         before = called.get(name)
         are_mappings = isinstance(before, dict) and isinstance(value, dict)
         called[name] = {**before, **value} if are_mappings else value  # type: ignore[dict-item] # both are mappings
-    return processor(**called)
+    inputs: BatchFeature = processor(**called)
+    return inputs
 
 
 def text_of(processor: Processor, job: CaptionJob, showing: Showing) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
 
@@ -19,16 +17,8 @@ Turn = dict[str, Any]
 """A message as chat templates take it: ``role``, and ``content`` in typed parts."""
 
 
-class Processor(Protocol):
-    """Used methods of a ``transformers.ProcessorMixin``."""
-
-    tokenizer: Any
-
-    def apply_chat_template(self, conversation: object, **kwargs: object) -> str:
-        """Return the prompt as the model was trained to read it."""
-
-    def __call__(self, **kwargs: object) -> BatchFeature:
-        """Return tokens and pixels."""
+Processor: TypeAlias = Any
+"""A ``transformers.ProcessorMixin``, or a checkpoint's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from multiprocessing import (
     util,
 )
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypedDict
+from typing import IO, TYPE_CHECKING, Any, Final, TypedDict
 
 import numpy as np
 from loguru import logger
@@ -280,14 +280,14 @@ class _WithinMemory:
 
 
 @contextmanager
-def _shared_file() -> Iterator[tuple[BinaryIO, str]]:
+def _shared_file() -> Iterator[tuple[IO[bytes], str]]:
     """Make a file, in memory on Linux, and the name by which a decoder opens it.
 
     Frames of a clip fill megabytes, which are slow to send through a pipe.
     """
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:
-            yield file.file, file.name
+            yield file, file.name
         return
     with os.fdopen(os.memfd_create("frames"), "w+b") as memory:
         yield memory, f"/proc/{os.getpid()}/fd/{memory.fileno()}"

@@ -102,7 +102,9 @@ def decode_all(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Cli
         timed = partial(shown_at, unit_s=unit_s, step_s=1.0 / (rate or 1.0), may_jump=may_jump)
 
         def read(indices: Sequence[int]) -> tuple[dict[int, NDArray[np.uint8]], list[Stamps]]:
-            wanted, pictures, stamps = set(indices), {}, []
+            wanted = set(indices)
+            pictures: dict[int, NDArray[np.uint8]] = {}
+            stamps: list[Stamps] = []
             for index, frame in enumerate(_frames(path)):
                 stamps.append((frame.pts, frame.dts))
                 if index in wanted:
@@ -173,14 +175,15 @@ def _index(container: InputContainer, stream: VideoStream) -> tuple[list[int], i
         raise DoubtError(f"time stamps of {codec} in {kind} are not reliable")
     if kind == "matroska,webm" and stream.codec_context.codec_tag[0] > "\0":
         raise DoubtError("its frames are stored as in AVI")
-    packets = [
-        (None if packet.is_corrupt else packet.pts, packet.duration or 0, packet.is_keyframe,
-         packet.is_discard)
-        for packet in container.demux(stream)
-        if packet.size
-    ]  # fmt: skip
-    if not packets or not packets[0][2] or any(pts is None for pts, *_ in packets):
-        raise DoubtError("it begins with no key frame, or a packet is damaged or has no time stamp")
+    packets: list[tuple[int, int, bool, bool]] = []
+    for packet in container.demux(stream):
+        if packet.size:
+            if packet.pts is None or packet.is_corrupt:
+                raise DoubtError("a packet is damaged or has no time stamp")
+            length = packet.duration or 0
+            packets.append((packet.pts, length, packet.is_keyframe, packet.is_discard))
+    if not packets or not packets[0][2]:
+        raise DoubtError("it does not begin with a key frame")
     starts = sorted(pts for pts, _, is_key, _ in packets if is_key)
     cut = [pts for pts, _, _, is_cut in packets if is_cut]
     shown = {pts: length for pts, length, _, is_cut in packets if not is_cut}

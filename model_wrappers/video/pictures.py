@@ -65,9 +65,9 @@ def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
         elif isinstance(raw, Image.Image):
             picture = raw
         else:
-            is_file = not isinstance(raw, bytes)
-            name = str(raw) if is_file else f"one of {len(raw):,} bytes"
-            with Image.open(_regular(Path(name)) if is_file else io.BytesIO(raw)) as opened:
+            name = f"one of {len(raw):,} bytes" if isinstance(raw, bytes) else str(raw)
+            file = io.BytesIO(raw) if isinstance(raw, bytes) else _regular(Path(name))
+            with Image.open(file) as opened:
                 picture = ImageOps.exif_transpose(opened)
         pixels = np.array(picture.convert("RGB"))
     except (OSError, ValueError, TypeError, SyntaxError, Image.DecompressionBombError) as error:

@@ -111,7 +111,7 @@ def test_captions_are_saved_once(clips: list[Path]) -> None:
 def test_captions_of_several_processes_are_one_folder(tmp_path: Path, logged: list[str]) -> None:
     """It is said once, and what ``caption_file`` takes."""
     for rank in (1, 0):
-        log = CaptionLog(tmp_path, RunName("run", rank, 2))
+        log = CaptionLog(tmp_path, RunName("run", rank, 2, is_first=not rank))
         log.save(task="t", video_id=f"v{rank}", caption=f"of {rank}", aspect=None)
         assert log.path == tmp_path / "captions" / "run"
     table = open_captions(tmp_path / "captions" / "run")("t")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from lmms_eval_captions.model_wrappers.hf.generation import (
+from lmms_eval_captions.model_wrappers.hf.loading import (
     generation_config,
     n_written,
     new_tokens,
