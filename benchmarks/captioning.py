@@ -139,8 +139,14 @@ def main() -> None:
             f"{arguments.clips} clips, {arguments.frames} frames of at most "
             f"{arguments.frame_pixels:,} pixels, {arguments.new_tokens} new tokens, "
             f"{arguments.dtype}, {where}, {os.cpu_count()} cores, median of {arguments.rounds}; "
-            f"lmms-eval first, then caption_hf\n{_HEAD}"
+            f"lmms-eval first, then caption_hf"
         )
+        if not arguments.pretrained:
+            print(
+                "The checkpoint's forward pass costs next to nothing: 'times' is the ratio of "
+                "decoding and processing. With a 7B model on a GPU and one prompt it tends to 1."
+            )
+        print(_HEAD)
         for n_processes in arguments.processes:
             with Sides(pretrained, n_processes, arguments) as sides:
                 for kind, setting in product(kinds, settings_of(arguments)):

@@ -38,8 +38,8 @@ def files_of(text: str) -> list[Path]:
         CaptionError: If a folder or a pattern has no file, or there are more than 10,000.
     """
     paths: dict[Path, None] = {}
-    parts = [text] if Path(text).expanduser().exists() else text.split("+")
-    for part in filter(None, (part.strip() for part in parts)):
+    is_one = Path(text).expanduser().exists()
+    for part in filter(None, [text] if is_one else map(str.strip, text.split("+"))):
         path = Path(part).expanduser()
         found = [path]
         if not path.exists() and _PATTERN.search(part):

@@ -39,7 +39,7 @@ from lmms_eval_captions.model_wrappers.no_caption import GeneralCaption
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-_SPELLINGS = (str, base_name, stem, plain_name)
+_SPELLINGS: tuple[Callable[[str], str], ...] = (str, base_name, stem, plain_name)
 """Forms in which names are compared, the strictest first."""
 
 

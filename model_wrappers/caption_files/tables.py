@@ -190,17 +190,12 @@ def read_rows(path: Path, video_column: str | None = None) -> list[CaptionRow]:
         columns = ", ".join(map(repr, rows[0].fields)) if rows else "none"
         raise CaptionError(f"{path}: no column {video_column!r}; its columns are {columns}")
     own = {} if video_column is None else {VIDEO_KEYS[0]: video_column}
-    return [
-        CaptionRow(
-            row.place,
-            row.fields
-            | {
-                key: row.fields.get(column)
-                for key, column in (_known_columns(tuple(row.fields)) | own).items()
-            },
-        )
-        for row in rows
-    ]
+    known: list[CaptionRow] = []
+    for row in rows:
+        columns_by_key = _known_columns(tuple(row.fields)) | own
+        more = {key: row.fields.get(column) for key, column in columns_by_key.items()}
+        known.append(CaptionRow(row.place, {**row.fields, **more}) if more else row)
+    return known
 
 
 @lru_cache(maxsize=64)
