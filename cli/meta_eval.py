@@ -127,8 +127,8 @@ def _meta_eval(arguments: argparse.Namespace) -> int:
 
 
 def _msvd(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.analysis.meta_eval.correlating import text_of
     from lmms_eval_captions.analysis.meta_eval.msvd import meta_eval_msvd
-    from lmms_eval_captions.analysis.meta_eval.report import text_of
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
@@ -157,10 +157,12 @@ def _msvd(arguments: argparse.Namespace) -> int:
 
 
 def _ratings(arguments: argparse.Namespace, folder: Path, n_references: int) -> int:
-    from lmms_eval_captions.analysis.meta_eval.flickr8k import read_flickr8k
-    from lmms_eval_captions.analysis.meta_eval.rated_sets import items_text, meta_eval_ratings
-    from lmms_eval_captions.analysis.meta_eval.report import text_of
-    from lmms_eval_captions.analysis.meta_eval.vatex_eval import read_vatex_eval
+    from lmms_eval_captions.analysis.meta_eval.correlating import meta_eval_ratings, text_of
+    from lmms_eval_captions.analysis.meta_eval.published_sets import (
+        items_text,
+        read_flickr8k,
+        read_vatex_eval,
+    )
 
     if arguments.benchmark == "vatex-eval":
         rated = read_vatex_eval(folder, n_references)
@@ -179,13 +181,8 @@ def _ratings(arguments: argparse.Namespace, folder: Path, n_references: int) -> 
 
 
 def _foil(arguments: argparse.Namespace, folder: Path, n_references: int) -> int:
-    from lmms_eval_captions.analysis.meta_eval.foil import (
-        meta_eval_foil,
-        names_of,
-        read_foil,
-        text_of_pairs,
-    )
-    from lmms_eval_captions.analysis.meta_eval.rated_sets import items_text
+    from lmms_eval_captions.analysis.meta_eval.foil import meta_eval_foil, names_of, text_of_pairs
+    from lmms_eval_captions.analysis.meta_eval.published_sets import items_text, read_foil
 
     pairs = read_foil(folder, n_references)
     if arguments.items is not None:

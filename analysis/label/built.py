@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
-from lmms_eval_captions.analysis.label.pairs import draw
 from lmms_eval_captions.analysis.label.report import Report
+from lmms_eval_captions.analysis.label.sampling import draw
 from lmms_eval_captions.analysis.tables import Part, plural, table, with_interval
-from lmms_eval_captions.analysis.web_page.frames import frames_of_files
+from lmms_eval_captions.analysis.web_page import frames_of_files
 from lmms_eval_captions.construction import people, pipeline
 from lmms_eval_captions.construction.filters import listed
 from lmms_eval_captions.construction.pipeline import Row, kept

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.analysis.web_page.embedding import json_in_html, source_hash
+from lmms_eval_captions.analysis.web_page import json_in_html, source_hash
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
 
 _HERE: Final = Path(__file__).parent

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.analysis.captioners import Captioner
-from lmms_eval_captions.analysis.label.agreement import agreements_of
-from lmms_eval_captions.analysis.label.matching import Domain, domains_of
-from lmms_eval_captions.analysis.label.pairs import strata_of
-from lmms_eval_captions.analysis.label.scores import Document, score, score_groups
+from lmms_eval_captions.analysis.label.labels import Domain, domains_of
+from lmms_eval_captions.analysis.label.sampling import strata_of
+from lmms_eval_captions.analysis.label.scores import (
+    Document,
+    agreements_of,
+    score,
+    score_groups,
+)
 from lmms_eval_captions.analysis.tables import (
     NONE,
     Part,

@@ -6,27 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from lmms_eval_captions.analysis.captioners import Captioner
+from lmms_eval_captions.analysis.captioners import Captioner, common_names
 from lmms_eval_captions.analysis.label.labels import LEFT, RIGHT, TIE
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
-from lmms_eval_captions.analysis.label.pairs import (
+from lmms_eval_captions.analysis.label.sampling import (
     FEATURES,
     designs,
     draw,
     judged_pairs,
     strata_of,
-    tasks_to_label,
 )
-from lmms_eval_captions.analysis.web_page.documents import Documents, documents_to_label
-from lmms_eval_captions.analysis.web_page.frames import NO_VIDEOS, frames_of
+from lmms_eval_captions.analysis.web_page import NO_VIDEOS, Documents, documents_of, frames_of
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
-from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, Label
-from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, our_benchmarks
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.settings import DataSettings
@@ -41,8 +39,14 @@ _WHICH_IS_BETTER: Final = Grading(
     of_judge=lambda _logged: None,
     judgement=lambda _logged, _label: {},
 )
-_Logged = dict[tuple[str, str, str], tuple[str, list[dict[str, Any]]]]
-"""By captioner, task and video: the caption and its judgements."""
+
+
+class _Logged(NamedTuple):
+    """A caption in a run's sample log."""
+
+    text: str
+    digest: str
+    judgements: list[dict[str, Any]]
 
 
 def verdict_page(
@@ -56,7 +60,7 @@ def verdict_page(
     """
     import pandas as pd
 
-    tasks = tasks_to_label(captioners, options.tasks)
+    tasks = _tasks_to_label(captioners, options.tasks, graded=True)
     judged = [judged_pairs(captioner, task) for captioner in captioners for task in tasks]
     known = [*FEATURES, *dict.fromkeys(name for of, _ in judged for name in of.head["sections"])]
     for name in options.by:
@@ -66,57 +70,86 @@ def verdict_page(
     strata = strata_of(population, options.by)
     drawn = draw(strata, options.n, options.seed)
     sample = population.iloc[drawn]
-    documents = {task: documents_to_label(task, settings) for task in tasks}
-    logged = _logged(captioners, sample)
+    gradings = {task: _grading(task) for task in tasks}
+    documents = {
+        task: documents_of(task, settings, is_needed=grading.needs_data)
+        for task, grading in gradings.items()
+    }
+    asked = set(zip(sample["captioner"], sample["task"], strict=True))
+    logged = {
+        (captioner.name, task): _read_log(captioner, task)
+        for captioner in captioners
+        for task in tasks
+        if (captioner.name, task) in asked
+    }
     captions: dict[str, int] = {}
     items = []
     for pair, design in zip(
         sample.itertuples(), designs(strata, drawn, options.by, options.seed), strict=True
     ):
-        text, judgements = logged[pair.captioner, pair.task, pair.video]
-        caption = captions.setdefault(whole(text), len(captions))
+        caption = _caption_of(pair, logged[pair.captioner, pair.task])
+        place = captions.setdefault(whole(caption.text), len(captions))
         doc = documents[pair.task].get(pair.video, {})
-        items.append(_item(pair, caption, judgements, doc, design))
-    gradings = {task: _grading(task) for task in tasks}
+        items.append(_item(pair, place, caption.judgements, doc, design))
     frames = partial(_frames, items, documents, options, settings)
     return page_of("verdict", items, list(captions), gradings, options, frames)
 
 
+def _tasks_to_label(
+    captioners: Sequence[Captioner], wanted: Sequence[str] | None, *, graded: bool
+) -> list[str]:
+    """Return the tasks that all captioners have and people can be asked about."""
+    benchmarks = our_benchmarks()
+    names = [
+        name
+        for name in common_names(captioners)
+        if name in benchmarks and (not graded or benchmarks[name].grading is not None)
+    ]
+    missing = [name for name in wanted or () if name not in names]
+    if missing or not names:
+        raise SettingsError(
+            f"--tasks {', '.join(missing)}: expected tasks that people can be asked about and "
+            f"{', '.join(captioner.name for captioner in captioners)} all have: "
+            f"{', '.join(names) or 'none'}"
+        )
+    return [name for name in names if not wanted or name in wanted]
+
+
 def _grading(task: str) -> Grading:
     grading = benchmark_of_task(task).grading
-    assert grading is not None  # noqa: S101 - see tasks_to_label
+    assert grading is not None  # noqa: S101 - see _tasks_to_label
     return grading
 
 
-def _logged(captioners: Sequence[Captioner], sample: Any) -> _Logged:  # noqa: ANN401 - a DataFrame
-    """Return captions with their judgements from the sample logs."""
-    wanted = set(zip(sample["captioner"], sample["task"], sample["video"], strict=True))
-    runs = {captioner.name: captioner.runs for captioner in captioners}
-    found: _Logged = {}
-    for captioner, task in dict.fromkeys(
-        (captioner, task) for captioner, task, _ in sorted(wanted)
-    ):
-        headline = benchmark_of_task(task).headline
-        for logged in runs[captioner][task].samples(task):
-            item = logged.get(headline)
-            if isinstance(item, dict):
-                key = (captioner, task, str(item.get("video_id")))
-                found[key] = caption_of(logged), list(item.get("judgements") or ())
-    missing = wanted - found.keys()
-    if missing:
-        raise DataError(
-            f"the sample logs lack {len(missing)} captions that were judged, such as that of "
-            f"{min(missing)}; run lmms-eval with --log_samples"
+def _read_log(captioner: Captioner, task: str) -> dict[str, list[_Logged]]:
+    """Return the captions of a video in a sample log, in its order; a video may have several."""
+    headline = benchmark_of_task(task).headline
+    found: dict[str, list[_Logged]] = {}
+    for sample in captioner.runs[task].samples(task):
+        item = sample.get(headline)
+        if not isinstance(item, dict):
+            item = {"video_id": sample.get("target")}
+        text = sample.get("filtered_resps") or sample.get("resps") or ""
+        while isinstance(text, list):
+            text = text[0] if text else ""
+        digest, judgements = str(item.get("caption_digest") or ""), item.get("judgements") or ()
+        found.setdefault(str(item.get("video_id")), []).append(
+            _Logged(str(text), digest, list(judgements))
         )
     return found
 
 
-def caption_of(sample: Mapping[str, Any]) -> str:
-    """Return the caption of a sample of a log."""
-    replies = sample.get("filtered_resps") or sample.get("resps") or ""
-    while isinstance(replies, list):
-        replies = replies[0] if replies else ""
-    return str(replies)
+def _caption_of(pair: Any, logged: Mapping[str, list[_Logged]]) -> _Logged:  # noqa: ANN401 - a row
+    """Return the logged caption that a pair is of: the same text, asked the same question."""
+    own = [of for of in logged.get(pair.video, ()) if of.judgements]
+    own = [of for of in own if pair.caption_digest in ("", of.digest)] or own
+    if not own:
+        raise DataError(
+            f"the sample log of {pair.task} lacks the caption of {pair.video!r} by "
+            f"{pair.captioner}, which was judged; run lmms-eval with --log_samples"
+        )
+    asks = (of for of in own if any(j.get("question") == pair.question for j in of.judgements))
+    return next(asks, own[-1])
 
 
 def _item(
@@ -143,6 +176,7 @@ def _item(
         "answer": answer,
     }  # fmt: skip
     choices = grading.choices_of(doc, index) if grading.choices_of else None
+    said = [grading.of_judge(judgement) for judgement in of_pair]
     return item_of(
         pair.task,
         whole(pair.video),
@@ -152,12 +186,8 @@ def _item(
         captions=[caption],
         references=[whole(text) for text in grading.references(doc)],
         choices=None if choices is None else list(map(asdict, choices)),
-        judge=[_to_row(grading.of_judge(judgement)) for judgement in of_pair],
+        judge=[of and {"choice": of.choice, "ratings": dict(of.ratings)} for of in said],
     )
-
-
-def _to_row(label: Label | None) -> object:
-    return None if label is None else {"choice": label.choice, "ratings": dict(label.ratings)}
 
 
 def side_by_side_page(
@@ -175,10 +205,15 @@ def side_by_side_page(
     if len(captioners) < 2:
         names = ", ".join(captioner.name for captioner in captioners)
         raise SettingsError(f"label --pairs: expected at least 2 captioners, got {names}")
-    tasks = tasks_to_label(captioners, options.tasks, graded=False)
+    tasks = _tasks_to_label(captioners, options.tasks, graded=False)
+    captions: dict[tuple[str, str], dict[str, str]] = {}
+    for task in tasks:
+        for captioner in captioners:
+            for video, own in _read_log(captioner, task).items():
+                captions.setdefault((task, video), {})[captioner.name] = whole(own[-1].text)
     all_pairs = [
         (*key, *sides)
-        for key, of_video in _captions(captioners, tasks).items()
+        for key, of_video in captions.items()
         for sides in combinations(of_video.items(), 2)
     ]
     pairs = [pair for pair in all_pairs if pair[2][1].strip() != pair[3][1].strip()]
@@ -197,32 +232,18 @@ def side_by_side_page(
             "benchmark": benchmark_of_task(task).name, "task": task, "video_id": video,
             LEFT: sides[0][0], RIGHT: sides[1][0], "design": design,
         }  # fmt: skip
-        captions = [texts.setdefault(text, len(texts)) for _, text in sides]
-        items.append(item_of(task, whole(video), row, grading="pair", captions=captions))
-    documents = {task: documents_to_label(task, settings) for task in tasks}
-    gradings = {"pair": _WHICH_IS_BETTER}
+        shown = [texts.setdefault(text, len(texts)) for _, text in sides]
+        items.append(item_of(task, whole(video), row, grading="pair", captions=shown))
+    documents = {
+        task: documents_of(task, settings, is_needed=grading is not None and grading.needs_data)
+        for task in tasks
+        for grading in [benchmark_of_task(task).grading]
+    }
     frames = partial(_frames, items, documents, options, settings)
-    page = page_of("pair", items, list(texts), gradings, options, frames)
-    n_equal = len(all_pairs) - len(pairs)
-    if n_equal:
-        page.notes.append(f"pairs of equal captions, left out: {n_equal}")
+    page = page_of("pair", items, list(texts), {"pair": _WHICH_IS_BETTER}, options, frames)
+    if len(all_pairs) > len(pairs):
+        page.notes.append(f"pairs of equal captions, left out: {len(all_pairs) - len(pairs)}")
     return page
-
-
-def _captions(
-    captioners: Sequence[Captioner], tasks: Sequence[str]
-) -> dict[tuple[str, str], dict[str, str]]:
-    """Return each captioner's caption by task and video."""
-    captions: dict[tuple[str, str], dict[str, str]] = {}
-    for task in tasks:
-        headline = benchmark_of_task(task).headline
-        for captioner in captioners:
-            for sample in captioner.runs[task].samples(task):
-                item = sample.get(headline)
-                video = item.get("video_id") if isinstance(item, dict) else sample.get("target")
-                of_video = captions.setdefault((task, str(video)), {})
-                of_video[captioner.name] = whole(caption_of(sample))
-    return captions
 
 
 def _frames(

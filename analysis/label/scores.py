@@ -1,22 +1,30 @@
-"""Metrics by people and by the judge, and the judge's scores corrected by labels (PPI++)."""
+"""Judge and people on labelled pairs: agreement, metrics, and scores corrected by labels (PPI++)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import nan
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lmms_eval_captions.analysis.label.matching import Domain
-from lmms_eval_captions.analysis.label.pairs import strata_of
+from lmms_eval_captions.analysis.label.labels import Domain
+from lmms_eval_captions.analysis.label.sampling import strata_of
 from lmms_eval_captions.analysis.parts import Group, parts_of
 from lmms_eval_captions.analysis.task_table import Verdicts
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
+from lmms_eval_captions.metrics.agreement import (
+    Coefficient,
+    Rating,
+    agreement_interval,
+    ratings_of,
+)
 from lmms_eval_captions.metrics.intervals import interval
-from lmms_eval_captions.metrics.paired import Difference, paired_interval
+from lmms_eval_captions.metrics.paired import paired_interval
 from lmms_eval_captions.metrics.parts import values_of_runs
 from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
 
@@ -29,9 +37,58 @@ if TYPE_CHECKING:
 _JUDGE = ["judge_numerator", "judge_denominator"]
 _PEOPLE = ["people_numerator", "people_denominator"]
 
-
 Document = dict[str, Any]
 """Findings of JSON's types, with intervals and differences as their records."""
+
+
+def agreements_of(domain: Domain) -> Iterator[Document]:
+    """Yield the agreement among annotators, of each with the judge, and of all with the judge.
+
+    ``n_pairs`` counts the pairs that at least two of the raters rated.
+    """
+    headline = domain.table.benchmark.headline
+    rated = domain.labels.assign(rating=list(map(_rating, domain.said(headline))))
+    rated = rated.drop_duplicates(["pair", "annotator"], keep="last")
+    table = rated.pivot(index="pair", columns="annotator", values="rating").astype(object)
+    table = table.where(table.notna(), None)
+    pairs = domain.pairs.loc[table.index]
+    # What the judge said in most of its runs; of equally frequent verdicts, the first.
+    runs_of_pairs = pairs[domain.table.head["values"][headline]]
+    judge = [_rating(Counter(runs).most_common(1)[0][0]) for runs in runs_of_pairs]
+    is_number = any(isinstance(rating, float) for rating in judge)
+    people: list[list[Rating | None]] = table.to_numpy().tolist()
+    has_several = table.shape[1] > 1
+
+    def agreement(
+        who: str,
+        rows: Sequence[Sequence[Rating | None]],
+        kinds: tuple[Coefficient, ...],
+        n_repeats: int = 1,
+    ) -> Document:
+        ratings = ratings_of(rows)
+        clusters = np.unique(pairs["video"], return_inverse=True)[1].repeat(n_repeats)
+        n_pairs = int(((ratings.codes >= 0).sum(axis=1) > 1).sum())
+        kinds = ("interval",) if is_number else kinds
+        found = {k: agreement_interval(ratings, clusters, coefficient=k) for k in kinds}
+        return {"who": who, "n_pairs": n_pairs, "coefficients": found}
+
+    if has_several:
+        yield agreement("annotators among one another", people, ("ac1", "nominal"))
+    for name in table:
+        rows = list(zip(table[name], judge, strict=True))
+        yield agreement(f"{name} with the judge", rows, ("kappa", "ac1"))
+    if has_several:
+        both = [(rating, said) for of, said in zip(people, judge, strict=True) for rating in of]
+        yield agreement("all with the judge", both, ("kappa", "ac1"), table.shape[1])
+
+
+def _rating(values: Sequence[Any] | None) -> Rating | None:
+    """Return what the headline reads of a pair as one rating: a verdict, or a mean of numbers."""
+    if values is None:
+        return None
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0]
+    return fmean(map(float, values))
 
 
 def score(name: str, domains: Sequence[Domain]) -> Document:
@@ -121,6 +178,19 @@ def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
     return found
 
 
+def _length_factors(verdicts: Verdicts, metric: str) -> list[float] | None:
+    """Return what a metric multiplies its ratio over questions by, per term; 1 for most metrics.
+
+    ``None`` if it is not known, as for a ratio to tokens that were not counted.
+    """
+    parts = parts_of([verdicts], metric)
+    if parts is None:
+        return None
+    sums = parts.sides[0][0].sum(axis=0)[:, 1:]
+    factors: list[float] = np.prod(sums[..., 0] / sums[..., 1], axis=1).tolist()
+    return factors
+
+
 def _compare(
     verdicts: Verdicts,
     metric: str,
@@ -158,7 +228,15 @@ def _compare(
     if len(lengths) > 1 and any(length != 1 for length in lengths):
         return {**found, "note": "not given: each task has captions of its own length"}
     terms = _terms(known, contributions, is_pooled=verdicts.is_pooled)
-    found["judge"], found["people"], difference = _same_pairs(terms, scale * lengths[0])
+    n_videos = 1 + max(int(pairs.videos.max()) for pairs in terms)
+    judge, people = (
+        np.stack(side, axis=1)[None, :, :, None]
+        for side in zip(*(_sides(pairs, n_videos) for pairs in terms), strict=True)
+    )
+    scale_of_pairs = scale * lengths[0]
+    found["judge"], found["people"] = (
+        float(values_of_runs(side, scale=scale_of_pairs)[0]) for side in (judge, people)
+    )
     if lengths[0] != 1:
         note = "not corrected: it is a ratio to the captions' length; correct acc, and divide"
         return {**found, "note": note}
@@ -168,23 +246,10 @@ def _compare(
             f"{n_silent} of {n_silent + sum(n_labels)} labelled pairs lack it: the others stand "
             "for all, which skews it if people gave it for some answers more than for others"
         )
-    found["difference"] = difference
+    found["difference"] = paired_interval(people, judge, scale=scale_of_pairs)
     found["labels_alone"] = ppi_mean(*terms, scale=scale, bounds=bounds, lam=0.0)
     found["corrected"] = ppi_mean(*terms, scale=scale, bounds=bounds)
     return found
-
-
-def _length_factors(verdicts: Verdicts, metric: str) -> list[float] | None:
-    """Return what a metric multiplies its ratio over questions by, per term; 1 for most metrics.
-
-    ``None`` if it is not known, as for a ratio to tokens that were not counted.
-    """
-    parts = parts_of([verdicts], metric)
-    if parts is None:
-        return None
-    sums = parts.sides[0][0].sum(axis=0)[:, 1:]
-    factors: list[float] = np.prod(sums[..., 0] / sums[..., 1], axis=1).tolist()
-    return factors
 
 
 def _terms(
@@ -232,27 +297,17 @@ def _weights(metric: Metric, rows: pd.DataFrame) -> Floats:
     return of_pairs
 
 
-def _same_pairs(terms: Sequence[Pairs], scale: float) -> tuple[float, float, Difference]:
-    """Return the judge's number, people's, and people minus judge, on the labelled pairs."""
-    n_videos = 1 + max(int(pairs.videos.max()) for pairs in terms)
-    sides = [_sides(pairs, n_videos) for pairs in terms]
-    judge, people = (np.stack(side, axis=1)[None, :, :, None] for side in zip(*sides, strict=True))
-    numbers = [float(values_of_runs(side, scale=scale)[0]) for side in (judge, people)]
-    return numbers[0], numbers[1], paired_interval(people, judge, scale=scale)
-
-
-def _sides(pairs: Pairs, n_videos: int) -> tuple[Floats, Floats]:
+def _sides(pairs: Pairs, n_videos: int) -> list[Floats]:
     """Return what videos add by the judge and by people, shape (n_videos, 2) each."""
     sizes = np.bincount(pairs.strata, pairs.weights)
     labelled = np.where(pairs.is_labelled, pairs.weights, 0.0)
     drawn = np.bincount(pairs.strata, labelled, minlength=len(sizes))
     shares = labelled * (sizes / np.where(drawn > 0, drawn, np.inf))[pairs.strata]
-    judge, people = (
+    return [
         np.stack(
             [np.bincount(pairs.videos, shares * side, minlength=n_videos) for side in columns.T],
             axis=-1,
             dtype=np.float64,
         )
         for columns in (pairs.judge, pairs.people)
-    )
-    return judge, people
+    ]

@@ -8,15 +8,10 @@ from math import isnan
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from lmms_eval_captions.analysis.meta_eval.report import (
-    SEED,
+from lmms_eval_captions.analysis.meta_eval.correlating import Document, ceiling, correlated
+from lmms_eval_captions.analysis.meta_eval.scores import (
     Column,
-    Document,
     Values,
-    agreement,
-    ceiling,
     classic_columns,
     own_columns,
 )
@@ -31,7 +26,6 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import RATED, Item, colla
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import is_nan, signature_of
 from lmms_eval_captions.lmms_eval_tasks.session import submit
-from lmms_eval_captions.metrics.correlation import Variant, kendall_interval, kendall_tau
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
 _PAPER: Final = {
@@ -87,7 +81,13 @@ def meta_eval_msvd(
         records = wait()
         notes.append(signature_of(records))
         columns += [(dimension, _judged(setting, dimension, records)) for dimension in RATED]
-    rows = [_row(column, rating, items, n_resamples=n_resamples) for rating, column in columns]
+    rows = [
+        correlated(
+            column, rating, _ratings(items, rating), paper=_PAPER.get(column[0], ""),
+            n_resamples=n_resamples,
+        )
+        for rating, column in columns
+    ]  # fmt: skip
     return {
         "title": f"MSVD-Eval: {len(items)} candidates",
         "counting": "every rating, not their mean",
@@ -105,19 +105,6 @@ def meta_eval_msvd(
 def _ratings(items: Sequence[Item], rating: str) -> list[list[float]]:
     column = RATED.index(rating)
     return [[ratings[column] for ratings in item.ratings] for item in items]
-
-
-def _row(column: Column, rating: str, items: Sequence[Item], *, n_resamples: int) -> Document:
-    of_items = _ratings(items, rating)
-
-    def taus(
-        scores: Sequence[float], scored: Sequence[int], variant: Variant
-    ) -> tuple[float, float, float]:
-        ratings, rng = [of_items[index] for index in scored], np.random.default_rng(SEED)
-        ends = kendall_interval(scores, ratings, variant=variant, rng=rng, n_resamples=n_resamples)
-        return kendall_tau(scores, ratings, variant=variant), *ends
-
-    return agreement(column, rating, taus, paper=_PAPER.get(column[0], ""))
 
 
 def _submit(

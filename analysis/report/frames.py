@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from lmms_eval_captions.analysis.report.columns import TaskColumns
 from lmms_eval_captions.analysis.report.sources import without_folders
 from lmms_eval_captions.analysis.tables import plural
-from lmms_eval_captions.analysis.web_page.documents import documents_of
-from lmms_eval_captions.analysis.web_page.frames import frames_of
+from lmms_eval_captions.analysis.web_page import documents_of, frames_of
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from lmms_eval_captions.analysis.report.sources import sources_of
 from lmms_eval_captions.analysis.report.summary import run_documents, view_documents, warnings_of
 from lmms_eval_captions.analysis.report.texts import BLOCK_ROWS, Texts
 from lmms_eval_captions.analysis.tables import listed
-from lmms_eval_captions.analysis.web_page.embedding import (
+from lmms_eval_captions.analysis.web_page import (
     json_in_html,
     packed,
     packed_json,

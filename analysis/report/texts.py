@@ -13,7 +13,7 @@ from lmms_eval_captions.analysis.report.columns import TaskColumns
 from lmms_eval_captions.analysis.report.sources import without_folders
 from lmms_eval_captions.analysis.results_folder import RunResults
 from lmms_eval_captions.analysis.tables import listed, plural
-from lmms_eval_captions.analysis.web_page.embedding import packed_json
+from lmms_eval_captions.analysis.web_page import packed_json
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import whole
 

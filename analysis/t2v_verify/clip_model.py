@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Embedding = NDArray[np.float64]
-
-CLIP_VIDEO: Final = "CLIP to original"
-CLIP_TEXT: Final = "CLIP to caption"
 
 
 class ClipModel:

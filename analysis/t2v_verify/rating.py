@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from lmms_eval_captions.judges.endpoint.request import Picture, Reply
-from lmms_eval_captions.judges.protocols.asking import request_of
+from lmms_eval_captions.judges.endpoint.request import Chain, Picture, Reply
+from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig, request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
     UNCLEAR,
@@ -26,10 +29,12 @@ from lmms_eval_captions.judges.protocols.reading import (
     the_one,
 )
 from lmms_eval_captions.judges.verdict import ScoresJudgement
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit_chains
+from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip
+from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
 if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.request import Ask
-    from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 
 DIMENSIONS: Final = {
     "VA": "visual aesthetics",
@@ -40,37 +45,85 @@ DIMENSIONS: Final = {
 """Dimensions of the ratings, by the paper's short names."""
 LOWEST: Final = 1
 HIGHEST: Final = 5
-PROMPT: Final = "t2v_rating"
+N_FRAMES: Final = 4
+"""Frames of each video that the judge sees."""
+Key = tuple[str, str, str]
+"""Captioner, generator (empty if there is no such folder) and video, without its ending."""
+_JUDGE: Final[Mapping[str, object]] = {"model": "gpt-4o-2024-08-06", "max_tokens": 256}
+"""Judge if ``LMMS_CAPTIONS_JUDGE`` names none: the model that judges in the paper."""
+_PROMPT: Final = "t2v_rating"
 _RATING: Final = re.compile(r"\s*([1-5])(?:\.0+)?\s*", re.ASCII)
 _STAND_IN: Final = '{"VA": 3, "SC": 3, "AR": 3, "LC": 3}'
 
+_Ratings = Chain[Sequence[ScoresJudgement]]
 
-async def rate(
-    ask: Ask, pictures: Callable[[], Sequence[Picture]], *, config: JudgeConfig, run: int
-) -> ScoresJudgement:
-    """Rate a generated video compared with its original.
 
-    Args:
-        ask: How to reach the judge.
-        pictures: Makes the frames of the original and those of the generated video, one picture
-            each, in a thread of its own.
-        config: The judge.
-        run: Judge run, sent as the seed, >= 0.
+class JudgeRatings(NamedTuple):
+    """Ratings of all videos by a judge."""
+
+    judge: str
+    ratings: list[tuple[Key, dict[str, float]]]
+    """Generated videos with the rating of each judge run that could be read."""
+    unscored: dict[Key, list[str]]
+    """Why a generated video has no rating, by judge run."""
+    prompts: dict[str, str]
+    """Digest of the prompt if it is not ours, else empty."""
+
+
+def ask_judge(videos: Mapping[Key, Path], originals: Mapping[str, Path]) -> JudgeRatings:
+    """Have every generated video rated that has an original; replies are kept as in judging.
 
     Raises:
-        DataError: If a picture cannot be made.
+        SettingsError: If no judge that sees pictures can be asked.
     """
-    messages = config.prompts.load(PROMPT).render()
-    shown = attach_pictures(messages, *await asyncio.to_thread(pictures))
-    request = request_of(PROMPT, shown, config=config, seed=run, stand_in=lambda: _STAND_IN)
-    asked = await ask(request, read_ratings)
-    return ScoresJudgement(
-        run=run,
-        **asked.outcome(),
-        numbers=asked.value or {},
-        distributions={},
-        scoring=None if asked.value is None else "plain",
-    )
+    settings = SESSION.settings()
+    config = JudgeConfig.build(_JUDGE, settings)
+    if not config.asks_endpoint:
+        raise SettingsError(
+            f"--judge: expected a judge that sees pictures, LMMS_CAPTIONS_JUDGE is "
+            f"{settings.judge!r}; name a vision model"
+        )
+    settings.require_named_judge(config.model)
+    settings.require_judge_access()
+    waiting = {
+        key: submit_chains(_JUDGE, _chains(path, originals[key[2]]))
+        for key, path in videos.items()
+        if key[2] in originals
+    }
+    found = JudgeRatings(config.label, [], {}, config.prompts.extras([_PROMPT]))
+    for key, wait in waiting.items():
+        judged = wait()
+        if judged.reason is not None:
+            found.unscored[key] = [judged.reason]
+        for judgement in judged.judgements:
+            if judgement.numbers:
+                found.ratings.append((key, judgement.numbers))
+            else:
+                found.unscored.setdefault(key, []).append(str(judgement.reason))
+    return found
+
+
+def _chains(generated: Path, original: Path) -> Callable[[JudgeConfig], Sequence[_Ratings]]:
+    """Return a function that makes a request per judge run."""
+
+    def pictures() -> list[Picture]:
+        strips = [list(read_frames(path, N_FRAMES).frames) for path in (original, generated)]
+        return [Picture(draw_strip(frames), "image/jpeg") for frames in strips]
+
+    async def chain(ask: Ask, *, config: JudgeConfig, run: int) -> Sequence[ScoresJudgement]:
+        messages = config.prompts.load(_PROMPT).render()
+        shown = attach_pictures(messages, *await asyncio.to_thread(pictures))
+        request = request_of(_PROMPT, shown, config=config, seed=run, stand_in=lambda: _STAND_IN)
+        asked = await ask(request, read_ratings)
+        scoring = None if asked.value is None else "plain"
+        return [
+            ScoresJudgement(
+                run=run, **asked.outcome(), numbers=asked.value or {}, distributions={},
+                scoring=scoring,
+            )
+        ]  # fmt: skip
+
+    return lambda config: [partial(chain, config=config, run=run) for run in range(config.runs)]
 
 
 def read_ratings(reply: Reply) -> dict[str, float] | None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lmms_eval_captions.analysis.t2v_verify.rating import DIMENSIONS
 from lmms_eval_captions.analysis.tables import Part, number, table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_NAMED: Final = 5
 """Videos without numbers that are named."""
@@ -18,6 +15,8 @@ _MOST_NAMED: Final = 5
 
 def part_of(found: dict[str, Any]) -> Part:
     """Return the report on a verification, see :func:`verify`."""
+    import pandas as pd
+
     names = list(dict.fromkeys(name for row in found["captioners"] for name in row["means"]))
     sentences = [
         f"Means over videos; {found['frames']} frames of each, evenly spaced, generated ones "
@@ -27,41 +26,28 @@ def part_of(found: dict[str, Any]) -> Part:
     if any(name.endswith(" VA") for name in names):
         dimensions = ", ".join(f"{name} {words}" for name, words in DIMENSIONS.items())
         sentences.append(f"Ratings from 1 to 5: {dimensions}.")
-    tables = [("", _means(found, names))]
-    if found["correlations"]:
-        title = "Pearson's correlation with caption scores over captioners"
-        tables.append((title, _correlations(found)))
-    return Part("Videos generated from captions", sentences, tables, list(_notes(found)))
-
-
-def _means(found: dict[str, Any], names: list[str]) -> pd.DataFrame:
-    import pandas as pd
-
     rows = [
-        [
-            " / ".join(filter(None, (row["generator"], row["captioner"]))),
-            str(row["n_videos"]),
-            *(number(row["means"].get(name), 3) for name in names),
-        ]
+        [_joined(row["generator"], row["captioner"]), str(row["n_videos"]),
+         *(number(row["means"].get(name), 3) for name in names)]
         for row in found["captioners"]
-    ]
+    ]  # fmt: skip
     steady = pd.DataFrame(found["originals"].values()).mean()
     n_originals = str(len(found["originals"]))
     rows.append(["(originals)", n_originals, *(number(steady.get(name), 3) for name in names)])
-    return table(["captioner", "videos", *names], rows)
+    tables = [("", table(["captioner", "videos", *names], rows))]
+    if found["correlations"]:
+        title = "Pearson's correlation with caption scores over captioners"
+        rows = [
+            [_joined(row["generator"], row["measure"]), row["score"],
+             row["reason"] or number(row["r"], 3), str(row["n_captioners"])]
+            for row in found["correlations"]
+        ]  # fmt: skip
+        tables.append((title, table(["measure", "score", "r", "captioners"], rows)))
+    return Part("Videos generated from captions", sentences, tables, list(_notes(found)))
 
 
-def _correlations(found: dict[str, Any]) -> pd.DataFrame:
-    rows = [
-        [
-            " / ".join(filter(None, (row["generator"], row["measure"]))),
-            row["score"],
-            row["reason"] or number(row["r"], 3),
-            str(row["n_captioners"]),
-        ]
-        for row in found["correlations"]
-    ]
-    return table(["measure", "score", "r", "captioners"], rows)
+def _joined(generator: str, name: str) -> str:
+    return " / ".join(filter(None, (generator, name)))
 
 
 def _notes(found: dict[str, Any]) -> Iterator[str]:

@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.t2v_verify.clip_model import ClipModel
-from lmms_eval_captions.analysis.t2v_verify.judged import N_FRAMES, ask_judge
-from lmms_eval_captions.analysis.t2v_verify.rating import DIMENSIONS
+from lmms_eval_captions.analysis.t2v_verify.clip_model import ClipModel, cosine
+from lmms_eval_captions.analysis.t2v_verify.rating import DIMENSIONS, N_FRAMES, Key, ask_judge
+from lmms_eval_captions.analysis.t2v_verify.similarity import frames_of, likeness, steadiness
 from lmms_eval_captions.analysis.t2v_verify.user_files import (
     Scores,
     read_captions_file,
     read_ratings_file,
     read_scores,
 )
-from lmms_eval_captions.analysis.t2v_verify.videos import (
-    Comparer,
-    Key,
-    find_generated,
-    find_originals,
-)
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.lmms_eval_tasks.data.files import files_below, index_videos
 from lmms_eval_captions.metrics.correlation import correlations
+from lmms_eval_captions.model_wrappers.video.endings import (
+    RARE_VIDEO_ENDINGS,
+    VIDEO_ENDINGS,
+    without_ending,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Document = dict[str, Any]
+Measures = dict[str, float]
+"""Values by the name of the measure."""
+_ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
 _KEY: Final = ["captioner", "generator", "video"]
 _ALL: Final = "all generators"
 _FEWEST: Final = 3
@@ -74,19 +78,24 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
 
     if options.captions is not None and options.clip is None:
         raise SettingsError("--captions: captions are compared by a CLIP model; give --clip, too")
-    videos = find_generated(options.generated)
-    originals = find_originals(options.original, {video for *_, video in videos})
+    videos = _find_generated(options.generated)
+    originals = _find_originals(options.original, {video for *_, video in videos})
     # The user's files are read before an hour of work is spent.
     people = [] if options.ratings is None else read_ratings_file(options.ratings)
     remarks = list(_unknown_ratings({key for key, _ in people}, videos))
     captions = {} if options.captions is None else read_captions_file(options.captions)
     scores = read_scores(options.scores) if options.scores else {}
     clip = None if options.clip is None else ClipModel(options.clip)
-    comparer = Comparer(options.n_frames, clip, captions, log)
-    values, reasons, steady = comparer.measure(videos, originals)
+    values: dict[Key, Measures] = {key: {} for key in videos}
+    steady: dict[str, Measures] = {}
+    reasons: dict[Key, str] = {}
+    for video, keys in groupby(sorted(videos, key=lambda key: key[::-1]), key=lambda key: key[2]):
+        log(video)
+        paths = {key: videos[key] for key in keys}
+        _measure(paths, originals.get(video), options.n_frames, clip, captions,
+                 (values, steady, reasons))  # fmt: skip
     judge = ask_judge(videos, originals) if options.asks_judge else None
-    index = pd.MultiIndex.from_tuples(videos, names=_KEY)
-    table = pd.DataFrame(list(values.values()), index)
+    table = pd.DataFrame(list(values.values()), pd.MultiIndex.from_tuples(videos, names=_KEY))
     table = table.join(_rated("people", people))
     if judge is not None:
         table = table.join(_rated("judge", judge.ratings))
@@ -116,6 +125,92 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
     }
 
 
+def _find_generated(folder: Path) -> dict[Key, Path]:
+    """Return the videos of a folder with ``captioner/video.mp4`` or ``captioner/generator/...``."""
+    if not folder.is_dir():
+        raise DataError(f"--generated {folder}: no such folder")
+    found: dict[Key, Path] = {}
+    for path in files_below(folder):
+        if path.suffix.lower() not in _ENDINGS:
+            continue
+        parts = path.relative_to(folder).parts
+        if len(parts) not in (2, 3):
+            raise DataError(
+                f"{path}: expected CAPTIONER/VIDEO or CAPTIONER/GENERATOR/VIDEO below {folder}"
+            )
+        generator = parts[1] if len(parts) > 2 else ""
+        other = found.setdefault((parts[0], generator, without_ending(path.name, _ENDINGS)), path)
+        if other is not path:
+            raise DataError(
+                f"expected one file per generated video, {other} and {path} have the same name; "
+                "remove one of them"
+            )
+    if not found:
+        raise DataError(
+            f"--generated {folder}: expected a folder per captioner with its videos, got no video"
+        )
+    return dict(sorted(found.items()))
+
+
+def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
+    """Return the originals of some videos, by name, from a folder and all folders below it."""
+    if not folder.is_dir():
+        raise DataError(f"--original {folder}: no such folder")
+    index = index_videos(folder)
+    originals = {video: index[video] for video in sorted(videos) if video in index}
+    if not originals:
+        raise DataError(
+            f"--original {folder}: expected videos named like the generated ones, such as "
+            f"{min(videos)!r}, got none of them"
+        )
+    return originals
+
+
+def _measure(
+    videos: Mapping[Key, Path],
+    path: Path | None,
+    n_frames: int,
+    clip: ClipModel | None,
+    captions: Mapping[tuple[str, str], str],
+    found: tuple[dict[Key, Measures], dict[str, Measures], dict[Key, str]],
+) -> None:
+    """Compare the generated videos of one original with it, which is read once.
+
+    Args:
+        videos: Generated videos.
+        path: The original; ``None`` if there is none.
+        n_frames: Frames of each video.
+        clip: Compares embeddings, too, if it is given.
+        captions: Caption by captioner and video, for the CLIP model.
+        found: Gets each video's measures, those of the original, and why a video has none.
+    """
+    values, steady, reasons = found
+    name = next(iter(videos))[2]
+    if path is None:
+        reasons.update(dict.fromkeys(videos, f"no original is called {name!r:.80}"))
+        return
+    try:
+        original = frames_of(path, n_frames)
+    except DataError as error:
+        reasons.update(dict.fromkeys(videos, str(error)))
+        return
+    steady[name] = steadiness(original)
+    of_original = clip and clip.of_frames(original)
+    for key, generated in videos.items():
+        try:
+            frames = frames_of(generated, n_frames)
+        except DataError as error:
+            reasons[key] = str(error)
+            continue
+        values[key] = {**likeness(frames, original), **steadiness(frames)}
+        if clip is not None and of_original is not None:
+            embedding = clip.of_frames(frames)
+            values[key]["CLIP to original"] = cosine(embedding, of_original)
+            caption = captions.get((key[0], key[2]))
+            if caption is not None:
+                values[key]["CLIP to caption"] = cosine(embedding, clip.of_text(caption))
+
+
 def _rated(who: str, ratings: Sequence[tuple[Key, Mapping[str, float]]]) -> pd.DataFrame:
     """Return each video's mean over raters along each dimension, and the mean of all dimensions."""
     import pandas as pd
@@ -128,10 +223,10 @@ def _rated(who: str, ratings: Sequence[tuple[Key, Mapping[str, float]]]) -> pd.D
 
 def _means(table: pd.DataFrame) -> Iterator[Document]:
     """Yield means by generator and captioner; of several generators also over all of them."""
-    generators = sorted(set(table.index.get_level_values("generator")))
-    for generator in [*generators, *([_ALL] if len(generators) > 1 else [])]:
-        is_own = table.index.get_level_values("generator") == generator
-        own = table if generator == _ALL else table[is_own]
+    generators = table.index.get_level_values("generator")
+    names = sorted(set(generators))
+    for generator in [*names, *([_ALL] if len(names) > 1 else [])]:
+        own = table if generator == _ALL else table[generators == generator]
         for captioner, rows in own.groupby("captioner"):
             yield {
                 "generator": generator,
@@ -171,11 +266,7 @@ def _correlations(means: Sequence[Document], scores: Scores) -> Iterator[Documen
 
 
 def _unknown_ratings(rated: set[Key], videos: Iterable[Key]) -> Iterator[str]:
-    """Yield a note on ratings of missing videos.
-
-    Raises:
-        DataError: If a captioner is missing, which is rather a misspelt name.
-    """
+    """Yield a note on ratings of missing videos; a missing captioner is rather a misspelt name."""
     captioners = {captioner for captioner, *_ in videos}
     unknown = sorted({captioner for captioner, *_ in rated} - captioners)
     if unknown:

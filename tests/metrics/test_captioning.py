@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmms_eval_captions.analysis.t2v_verify.frames import psnr, ssim
+from lmms_eval_captions.analysis.t2v_verify.similarity import psnr, ssim
 from lmms_eval_captions.metrics.captioning import N_STATISTICS, bleu, meteor, summed
 
 counts = st.integers(1, 50)

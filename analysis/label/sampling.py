@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lmms_eval_captions.analysis.captioners import Captioner, common_names
+from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.task_table import TaskTable
-from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,35 +67,6 @@ def strata_of(pairs: pd.DataFrame, by: Sequence[str]) -> list[str]:
     ]
 
 
-def tasks_to_label(
-    captioners: Sequence[Captioner], wanted: Sequence[str] | None, *, graded: bool = True
-) -> list[str]:
-    """Return the tasks that all captioners have and people can be asked about.
-
-    Args:
-        captioners: At least one.
-        wanted: Tasks that the user names; ``None`` for all.
-        graded: Whether people grade what the judge graded.
-
-    Raises:
-        SettingsError: If one that is wanted is missing, or there is none.
-    """
-    benchmarks = our_benchmarks()
-    names = [
-        name
-        for name in common_names(captioners)
-        if name in benchmarks and (not graded or benchmarks[name].grading is not None)
-    ]
-    missing = [name for name in wanted or () if name not in names]
-    if missing or not names:
-        raise SettingsError(
-            f"--tasks {', '.join(missing)}: expected tasks that people can be asked about and "
-            f"{', '.join(captioner.name for captioner in captioners)} all have: "
-            f"{', '.join(names) or 'none'}"
-        )
-    return [name for name in names if not wanted or name in wanted]
-
-
 def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     """Return how many are drawn from each stratum: as equal as the strata's sizes allow.
 
@@ -131,11 +100,11 @@ def draw(strata: Sequence[str], n: int, seed: int) -> list[int]:
         seed: The same seed draws the same sample.
     """
     rng = np.random.default_rng(seed)
-    drawn = allocate(dict(sorted(Counter(strata).items())), n)
-    indices: dict[str, list[int]] = {name: [] for name in drawn}
+    indices: dict[str, list[int]] = {name: [] for name in sorted(set(strata))}
     for index, name in enumerate(strata):
         indices[name].append(index)
-    chosen = [i for name, count in drawn.items() for i in rng.permutation(indices[name])[:count]]
+    counts = allocate({name: len(own) for name, own in indices.items()}, n)
+    chosen = [i for name, own in indices.items() for i in rng.permutation(own)[: counts[name]]]
     return [int(index) for index in rng.permutation(chosen)]
 
 

@@ -1,1 +1,0 @@
-"""What pages have in common that are one file of HTML and load nothing from anywhere."""
