@@ -202,28 +202,23 @@ def caption_scores(table: TaskTable, metric: str) -> list[float | None]:
     return scores
 
 
-def group_counts(verdicts: Verdicts) -> dict[str, dict[str, int]]:
-    """Return each section's groups with their questions in a judge run, in the paper's order.
+def ordered_groups(values: pd.Series[Any], named: Sequence[str]) -> dict[str, int]:
+    """Return the groups of a section with their questions: those named first, then the largest."""
+    # Groups with as many questions come in the order of the file.
+    counts = values.dropna().value_counts(sort=False)
+    first = [name for name in named if name in counts.index]
+    others = sorted(counts.index.drop(first), key=lambda name: -counts[name])
+    return {name: int(counts[name]) for name in (*first, *others)}
 
-    Sections and groups that the benchmark names come first, then the largest groups.
-    """
+
+def group_counts(verdicts: Verdicts) -> dict[str, dict[str, int]]:
+    """Return each section's groups with their questions in a judge run, in the paper's order."""
     rows = verdicts.rows()
     rows = rows[rows["question_index"].notna() & (rows["run"] == 0)]
     named = verdicts.benchmark.sections
     sections = dict.fromkeys([*named, *(s for t in verdicts.tables for s in t.head["sections"])])
-    found: dict[str, dict[str, int]] = {}
-    for section in sections:
-        counts = dict(rows[section].value_counts()) if section in rows else {}
-        if counts:
-            first = [name for name in named.get(section, ()) if name in counts]
-            # Groups with as many questions come in the order of the file.
-            met = {name: place for place, name in enumerate(rows[section].dropna().unique())}
-            others = sorted(
-                (name for name in counts if name not in first),
-                key=lambda name: (-counts[name], met[name]),
-            )
-            found[section] = {name: int(counts[name]) for name in (*first, *others)}
-    return found
+    found = {s: ordered_groups(rows[s], named.get(s, ())) for s in sections if s in rows}
+    return {section: counts for section, counts in found.items() if counts}
 
 
 def groups_of(verdicts: Verdicts, section: str | None = None) -> list[Group]:

@@ -127,22 +127,20 @@ def _comparison(
         return as_json(report.document(compared, left_out, decided, paths)), code
     if arguments.format == "csv":
         for one in decided:
-            sys.stderr.write(f"{one.sentence()}\n")
+            sys.stderr.write(f"{one['words']}\n")
         lines = [line for one in compared for line in report.lines(one, comparer.names)]
         return pd.DataFrame(lines).to_csv(index=False), code
     parts = [report.part_of(one, comparer.names) for one in compared]
     if len(compared) + len(left_out) > 1:
         parts.insert(0, report.overview(compared, comparer.names, left_out))
     if decided:
-        parts.append(Part("Gates", [one.sentence() for one in decided]))
+        parts.append(Part("Gates", [one["words"] for one in decided]))
     return RENDERERS[arguments.format](parts), code
 
 
 def _paper(
     captioners: Sequence[Captioner], names: Sequence[str], arguments: argparse.Namespace
 ) -> str:
-    import pandas as pd
-
     from lmms_eval_captions.analysis.compare.paper import (
         Options,
         documents,
@@ -155,7 +153,7 @@ def _paper(
     filled = fill_tables(captioners, names)
     parts = [part_of(one, captioners, options) for one in filled]
     if arguments.format == "json":
-        return as_json(list(documents(filled)))
+        return as_json(documents(filled).to_dict("records"))
     if arguments.format == "csv":
-        return str(pd.DataFrame(documents(filled)).to_csv(index=False))
+        return str(documents(filled).to_csv(index=False))
     return RENDERERS[arguments.format](parts)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from math import isnan
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from lmms_eval_captions.analysis.agree.panel import Judge, Panel, panels_of, run
 from lmms_eval_captions.analysis.alignment import align_task
 from lmms_eval_captions.analysis.parts import caption_scores, parts_of
 from lmms_eval_captions.analysis.results_folder import RunResults
+from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups, parts_of
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
 from lmms_eval_captions.metrics.agreement import (
     Coefficient,
-    Ratings,
     agreement_interval,
     kappa_parts,
     ratings_of,
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
 
 Document = dict[str, Any]
 """Findings of JSON's types, with intervals and differences as their records."""
+_KEY: Final = ["video", "copy", "question", "occurrence"]
 _MAX_GROUPS: Final = 20
 """Groups of a section that the benchmark does not name."""
 _MIN_UNITS: Final = 20
 """Units that such a group must have."""
 _ALPHA: Final = 0.05
 _NOT_JUDGED: Final = "captions that not all of the judges have"
-_OTHER_ANSWERS: Final = "captions kept whose questions have other gold answers: do not trust these"
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(NamedTuple):
     """Captions that several judges judged."""
 
+    benchmark: Benchmark[Any, Any]
     tables: list[tuple[str, tuple[TaskTable, ...]]]
     """Captioner, and each judge's verdicts on the same questions of one task."""
     left_out: Counter[str]
@@ -58,16 +58,13 @@ class Shared:
 
     def side(self, place: int, captioner: str | None = None, task: str | None = None) -> Verdicts:
         """Return one judge's verdicts over captioners and tasks, as terms of a mean."""
-        benchmark = self.tables[0][1][0].benchmark
-        chosen = [
-            (owner, of[place])
-            for owner, of in self.tables
-            if captioner in (None, owner) and task in (None, of[place].task)
-        ]
-        tables = [table for _, table in chosen]
-        if benchmark.pooled_group:
-            owners = dict.fromkeys(owner for owner, _ in chosen)
-            tables = [merged([t for owner, t in chosen if owner == name]) for name in owners]
+        by_owner: dict[str, list[TaskTable]] = {}
+        for owner, of in self.tables:
+            if captioner in (None, owner) and task in (None, of[place].task):
+                by_owner.setdefault(owner, []).append(of[place])
+        tables = [table for own in by_owner.values() for table in own]
+        if self.benchmark.pooled_group:
+            tables = list(map(merged, by_owner.values()))
         return Verdicts("", tuple(tables), is_pooled=False)
 
 
@@ -106,7 +103,7 @@ def _is_compared(panel: Panel) -> bool:
     if panel.benchmark.measure is not None:
         return False  # measured twice, it is the same
     has_pair = any(a.runs.keys() & b.runs.keys() for a, b in combinations(panel.judges, 2))
-    return has_pair or any(_n_runs(judge) > 1 for judge in panel.judges)
+    return has_pair or any(judge.n_runs > 1 for judge in panel.judges)
 
 
 def _judged(panel: Panel) -> str:
@@ -115,89 +112,73 @@ def _judged(panel: Panel) -> str:
     return f"judged by {', '.join(judge.name for judge in panel.judges)}"
 
 
-def _n_runs(judge: Judge) -> int:
-    return max(table.n_runs for run in judge.runs.values() for table in run.tables.values())
-
-
 def _findings(panel: Panel) -> Document:
-    judges = panel.judges
-    others = [
-        (first.name, second.name, found)
-        for first, second in combinations(judges[1:], 2)
-        for found in _agreements(panel, (first, second))[:1]
-    ]
+    reference, *rest = panel.judges
+    others = []
+    for first, second in combinations(rest, 2):
+        found = _agreements(_shared(panel, (first, second)))
+        others += [(first.name, second.name, of) for of in found[:1]]
     return {
         "benchmark": panel.name,
         "headline": panel.benchmark.headline,
         "tasks": panel.tasks,
         "captioners": panel.captioners,
-        "judges": [_judge(panel, judge) for judge in judges],
-        "pairs": [p for other in judges[1:] if (p := _pair(panel, judges[0], other))],
+        "judges": [_judge(panel, judge) for judge in panel.judges],
+        "pairs": [
+            _pair(panel, reference, other)
+            for other in rest
+            if reference.runs.keys() & other.runs.keys()
+        ],
         "others": others,
-        "together": _agreements(panel, judges) if len(judges) > 2 else [],
+        "together": _agreements(_shared(panel, panel.judges)) if len(rest) > 1 else [],
     }
 
 
-def shared_captions(panel: Panel, judges: Sequence[Judge]) -> Shared:
+def _shared(panel: Panel, judges: Sequence[Judge]) -> Shared:
     """Return the captions that all of some judges judged, word for word the same."""
-    tables = []
-    left_out: Counter[str] = Counter()
+    found = Shared(panel.benchmark, [], Counter())
     for place, captioner in enumerate(panel.captioners):
         if any(place not in judge.runs for judge in judges):
             continue
         runs = [judge.runs[place].tables for judge in judges]
         for task in panel.tasks:
             if all(task in of for of in runs):
-                same, reasons = _same_captions([of[task] for of in runs])
+                same = _same_captions([of[task] for of in runs], found.left_out)
                 aligned, counts = align_task(same)
-                left_out.update(reasons)
-                left_out.update(
+                found.left_out.update(
                     {
                         _NOT_JUDGED: counts.n_other_captions,
                         "questions that not all of the judges were asked": counts.n_other_questions,
                         "questions that one of the judges left unscored": counts.n_unscored,
-                        _OTHER_ANSWERS: counts.n_other_answers,
+                        "captions kept whose questions have other gold answers: do not trust these":
+                            counts.n_other_answers,
                     }
-                )
+                )  # fmt: skip
                 if len(aligned[0].rows):
-                    tables.append((captioner, tuple(aligned)))
-    return Shared(tables, +left_out)
+                    found.tables.append((captioner, tuple(aligned)))
+    return found
 
 
-def _same_captions(tables: Sequence[TaskTable]) -> tuple[list[TaskTable], Counter[str]]:
-    """Return the captions that are the same for all judges, and why others are left out."""
-    captions = [table.captions().set_index("video") for table in tables]
-    left_out: Counter[str] = Counter()
-    kept = set()
-    for video in dict.fromkeys(video for of in captions for video in of.index):
-        if not all(video in of.index for of in captions):
-            left_out[_NOT_JUDGED] += 1
-            continue
-        rows = [of.loc[[video]] for of in captions]
-        if len({digest for row in rows for digest in row["caption_digest"]}) > 1:
-            left_out["captions that differ between the judges"] += 1
-        elif any(_is_empty(row) for row in rows):
-            left_out["captions without a word, which no judge is asked about"] += 1
-        else:
-            kept.add(video)
-    return [table.only(table.rows[table.rows["video"].isin(kept)]) for table in tables], left_out
+def _same_captions(tables: Sequence[TaskTable], left_out: Counter[str]) -> list[TaskTable]:
+    """Return the captions that are the same for all judges, and count others."""
+    import pandas as pd
 
-
-def _is_empty(rows: pd.DataFrame) -> bool:
-    is_missing = rows["is_empty"] | rows["is_dropped"] | rows["no_caption"].notna()
-    return bool(is_missing.any())
-
-
-def _sources(benchmark: Benchmark[Any, Any]) -> list[str]:
-    """Return the metrics that read something different, the headline's first.
-
-    None if the judge's replies say what was asked: there is nothing to match.
-    """
-    if not benchmark.counts_ahead:
-        return []
-    names = dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics))
-    main = benchmark.source_of_values(benchmark.headline)
-    return sorted(names, key=lambda name: name != main)
+    captions = pd.concat([table.captions().assign(side=i) for i, table in enumerate(tables)])
+    captions["is_gone"] = (
+        captions["is_empty"] | captions["is_dropped"] | captions["no_caption"].notna()
+    )
+    by_video = captions.groupby("video", sort=False)
+    is_judged = by_video["side"].nunique() == len(tables)
+    differs = is_judged & (by_video["caption_digest"].nunique() > 1)
+    is_gone = is_judged & ~differs & by_video["is_gone"].any()
+    for flags, why in (
+        (~is_judged, _NOT_JUDGED),
+        (differs, "captions that differ between the judges"),
+        (is_gone, "captions without a word, which no judge is asked about"),
+    ):
+        left_out[why] += int(flags.sum())
+    kept = set(is_judged.index[is_judged & ~differs & ~is_gone])
+    return [table.only(table.rows[table.rows["video"].isin(kept)]) for table in tables]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,36 +187,31 @@ class Units:
 
     metric: str
     is_label: bool
+    categories: Sequence[Any]
+    """Labels of the metric."""
+    n_raters: int
     rows: pd.DataFrame
     """Columns 0, 1, ... hold each rater's label or number; others the video, captioner, groups."""
-    ratings: Ratings
-
-    @classmethod
-    def of(cls, benchmark: Benchmark[Any, Any], metric: str, rows: pd.DataFrame, n: int) -> Units:
-        """Return the units of a table with a column for each of n raters."""
-        columns = [rows[place].tolist() for place in range(n)] if len(rows) else [[]] * n
-        known = next((v for column in columns for v in column if v is not None), None)
-        labels = tuple(benchmark.metrics[metric].labels)
-        values = list(zip(*columns, strict=True))
-        ratings = ratings_of(values, labels)
-        if not values:
-            ratings = Ratings(np.empty((0, n), dtype=np.intp), ratings.categories)
-        return cls(metric, bool(labels) or isinstance(known, str), rows, ratings)
-
-    def only(self, chosen: Any) -> Units:  # noqa: ANN401 - a mask of numpy or pandas
-        """Return some of the units."""
-        mask = np.asarray(chosen, dtype=bool)
-        ratings = Ratings(self.ratings.codes[mask], self.ratings.categories)
-        return Units(self.metric, self.is_label, self.rows[mask], ratings)
 
     def scored(self) -> Units:
         """Return the units that all raters scored."""
-        return self.only((self.ratings.codes >= 0).all(axis=1))
+        return replace(self, rows=self.rows.dropna(subset=list(range(self.n_raters))))
+
+    def values(self) -> list[tuple[Any, ...]]:
+        """Return the labels or numbers of each unit."""
+        columns = [self.rows[place].tolist() for place in range(self.n_raters)]
+        return list(zip(*columns, strict=True))
 
     def interval(self, coefficient: Coefficient) -> Interval:
         """Return an agreement with its interval over videos."""
-        _, videos = np.unique(self.rows["video"].to_numpy(str), return_inverse=True)
-        return agreement_interval(self.ratings, videos, coefficient=coefficient)
+        ratings = ratings_of(self.values(), self.categories)
+        if not len(self.rows):
+            ratings = replace(ratings, codes=np.empty((0, self.n_raters), dtype=np.intp))
+        return agreement_interval(ratings, self.videos(), coefficient=coefficient)
+
+    def videos(self) -> Any:  # noqa: ANN401 - of numpy
+        """Return the index of each unit's video."""
+        return np.unique(self.rows["video"].to_numpy(str), return_inverse=True)[1]
 
     def main(self) -> Interval:
         """Return kappa of two raters' labels, or alpha of their numbers."""
@@ -244,19 +220,17 @@ class Units:
     def agreement(self) -> Document:
         """Return all coefficients, over the units that all raters scored."""
         scored = self.scored()
-        codes = scored.ratings.codes
-        is_pair = codes.shape[1] == 2
-        n = len(codes)
+        n, is_pair = len(scored.rows), self.n_raters == 2
         correlation = None
         if is_pair and not self.is_label:
-            sides = [scored.rows[side].astype(float).tolist() if n else [] for side in (0, 1)]
-            _, videos = np.unique(scored.rows["video"].to_numpy(str), return_inverse=True)
-            correlation = pearson_interval(sides[0], sides[1], videos)
+            sides = [scored.rows[side].astype(float).tolist() for side in (0, 1)]
+            correlation = pearson_interval(*sides, scored.videos())
+        n_same = sum(len(set(values)) == 1 for values in scored.values())
         return {
             "measure": "verdict" if self.is_label else self.metric,
             "n_units": n,
             "n_unscored": len(self.rows) - n,
-            "same": float((codes == codes[:, :1]).all(axis=1).mean()) if n else None,
+            "same": n_same / n if n else None,
             "kappa": scored.interval("kappa") if self.is_label and is_pair else None,
             "ac1": scored.interval("ac1") if self.is_label else None,
             "alpha": scored.interval("nominal" if self.is_label else "interval"),
@@ -265,39 +239,52 @@ class Units:
 
     def confusion(self) -> Document:
         """Return the table of two raters' labels, a row per label of the first."""
-        counts = kappa_parts(self.scored().ratings).sum(axis=0)
-        labels = list(map(str, self.ratings.categories))
+        ratings = ratings_of(self.scored().values(), self.categories)
+        counts = kappa_parts(ratings).sum(axis=0) if len(ratings.codes) else np.empty((0, 0))
+        labels = list(map(str, ratings.categories))
         return {"labels": labels, "counts": counts.astype(int).tolist()}
 
 
-def _units(shared: Shared, benchmark: Benchmark[Any, Any], metric: str, n_judges: int) -> Units:
-    """Return the verdicts of judges; runs of a judge with fewer runs than others count again."""
-    import pandas as pd
+def _all_units(shared: Shared, n_runs: int | None = None) -> dict[str, Units]:
+    """Return the units of each metric that reads something different, the headline's first.
 
-    found = [
-        _matched(
-            captioner,
-            [_singles(table, metric) for table in tables],
-            max(table.n_runs for table in tables),
-        )
-        for captioner, tables in shared.tables
-    ]
-    rows = pd.concat(found, ignore_index=True) if found else pd.DataFrame({"video": []})
-    return Units.of(benchmark, metric, rows, n_judges)
+    None if the judge's replies say what was asked: there is nothing to match.
+
+    Args:
+        shared: Captions.
+        n_runs: Runs of the only judge that are raters; ``None`` if the judges are.
+    """
+    benchmark = shared.benchmark
+    if not benchmark.counts_ahead:
+        return {}
+    names = dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics))
+    main = benchmark.source_of_values(benchmark.headline)
+    return {
+        name: _units(shared, name, n_runs) for name in sorted(names, key=lambda name: name != main)
+    }
 
 
-def _units_of_runs(shared: Shared, benchmark: Benchmark[Any, Any], metric: str, n: int) -> Units:
-    """Return the verdicts of one judge in its runs, of captions that have all of them."""
+def _units(shared: Shared, metric: str, n_runs: int | None) -> Units:
     import pandas as pd
 
     found = []
-    for captioner, (table,) in shared.tables:
-        rows = _singles(table, metric)
-        complete = rows.groupby("caption")["run"].transform("max") == n - 1
-        sides = [rows[complete & (rows["run"] == run)].assign(run=0) for run in range(n)]
-        found.append(_matched(captioner, sides, 1))
-    rows = pd.concat(found, ignore_index=True) if found else pd.DataFrame({"video": []})
-    return Units.of(benchmark, metric, rows, n)
+    for captioner, tables in shared.tables:
+        if n_runs is None:
+            sides = [_singles(table, metric) for table in tables]
+            found += _matched(captioner, sides, max(table.n_runs for table in tables))
+        else:
+            rows = _singles(tables[0], metric)
+            rows = rows[rows.groupby("caption")["run"].transform("max") == n_runs - 1]
+            of_runs = [rows[rows["run"] == run].assign(run=0) for run in range(n_runs)]
+            found += _matched(captioner, of_runs, 1)
+    n_raters = n_runs or (len(shared.tables[0][1]) if shared.tables else 0)
+    rows = pd.concat(found or [pd.DataFrame(columns=["video", *range(n_raters)])])
+    labels = tuple(shared.benchmark.metrics[metric].labels)
+    values = [value for place in range(n_raters) for value in rows[place].dropna()]
+    is_label = bool(labels) or isinstance(next(iter(values), None), str)
+    # Groups of units have the categories of all.
+    categories = ratings_of([values], labels).categories if values else labels
+    return Units(metric, is_label, categories, n_raters, rows)
 
 
 def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
@@ -307,106 +294,87 @@ def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
     if table.benchmark.metrics[metric].n_values > 1:
         values = values.map(lambda of: None if of is None or None in of else fmean(of))
     text = rows["question"].fillna("")
-    return rows.assign(value=values.astype(object), question=text, task=table.task)
+    return rows.assign(value=values.astype(object), question=text, tasks=table.task)
 
 
-def _matched(captioner: str, sides: Sequence[pd.DataFrame], n_runs: int) -> pd.DataFrame:
-    """Match questions and judge runs of several raters, a column each."""
-    import pandas as pd
-
-    key = ["video", "copy", "question", "occurrence"]
-    pieces = []
+def _matched(captioner: str, sides: Sequence[pd.DataFrame], n_runs: int) -> Iterator[pd.DataFrame]:
+    """Match questions and judge runs of raters, a column each; fewer runs count again."""
     for run in range(n_runs):
         runs = [
             of[of["run"] == run % (int(of["run"].max()) + 1)] if len(of) else of for of in sides
         ]
-        base = runs[0].drop(columns="value").set_index(key)
+        rows = runs[0].drop(columns="value").set_index(_KEY)
         for place, of in enumerate(runs):
-            base[place] = of.set_index(key)["value"]
-        pieces.append(base.reset_index())
-    found = pd.concat(pieces, ignore_index=True).assign(captioners=captioner)
-    found["tasks"] = found["task"]
-    for place in range(len(sides)):
-        found[place] = found[place].astype(object).where(found[place].notna(), None)
-    return found
+            rows[place] = of.set_index(_KEY)["value"].astype(object)
+        yield rows.reset_index().assign(captioners=captioner)
 
 
-def _agreements(panel: Panel, judges: Sequence[Judge]) -> list[Document]:
-    shared = shared_captions(panel, judges)
-    if not shared.tables:
-        return []
-    return [
-        _units(shared, panel.benchmark, metric, len(judges)).agreement()
-        for metric in _sources(panel.benchmark)
-    ]
+def _agreements(shared: Shared) -> list[Document]:
+    return [of.agreement() for of in _all_units(shared).values()] if shared.tables else []
 
 
 def _judge(panel: Panel, judge: Judge) -> Document:
-    shared = shared_captions(panel, (judge,))
-    n_runs = _n_runs(judge)
-    metrics = _sources(panel.benchmark) if n_runs > 1 else []
-    n_captions = sum(len(table.captions()) for _, (table,) in shared.tables)
+    shared, n_runs = _shared(panel, (judge,)), judge.n_runs
+    units = _all_units(shared, n_runs) if n_runs > 1 else {}
     return {
         "name": judge.name,
         "n_runs": n_runs,
-        "n_captions": n_captions,
+        "n_captions": sum(len(table.captions()) for _, (table,) in shared.tables),
         "price": price_of(run for of in judge.runs.values() for run in of.runs),
-        "own_runs": [
-            _units_of_runs(shared, panel.benchmark, metric, n_runs).agreement()
-            for metric in metrics
-        ],
+        "own_runs": [of.agreement() for of in units.values()],
     }
 
 
-def _pair(panel: Panel, reference: Judge, other: Judge) -> Document | None:
-    if not reference.runs.keys() & other.runs.keys():
-        return None
-    benchmark = panel.benchmark
-    shared = shared_captions(panel, (reference, other))
+def _pair(panel: Panel, reference: Judge, other: Judge) -> Document:
+    shared = _shared(panel, (reference, other))
     found: Document = {
         "reference": reference.name, "other": other.name, "captioners": [], "n_captions": 0,
-        "n_videos": 0, "left_out": dict(shared.left_out), "agreements": [], "confusion": None,
+        "n_videos": 0, "left_out": dict(+shared.left_out), "agreements": [], "confusion": None,
         "leniency": [], "n_groups_left_out": 0, "slope": None, "ranking": None,
     }  # fmt: skip
     if not shared.tables:
         return found
-    units = {name: _units(shared, benchmark, name, 2) for name in _sources(benchmark)}
+    units = _all_units(shared)
     label = next((of for of in units.values() if of.is_label), None)
     rows, n_left_out = _leniency(shared, units)
     captions = [table.captions() for _, (table, _) in shared.tables]
-    owners = dict.fromkeys(captioner for captioner, _ in shared.tables)
+    owners = list(dict.fromkeys(captioner for captioner, _ in shared.tables))
     return found | {
-        "captioners": [name for name in panel.captioners if name in owners],
+        "captioners": owners,
         "n_captions": sum(map(len, captions)),
         "n_videos": len({video for of in captions for video in of["video"]}),
         "agreements": [of.agreement() for of in units.values()],
         "confusion": None if label is None else label.confusion(),
         "leniency": rows,
         "n_groups_left_out": n_left_out,
-        "slope": _slope(shared, benchmark),
-        "ranking": _ranking(shared, list(owners)),
+        "slope": _slope(shared),
+        "ranking": _ranking(shared, owners),
     }
 
 
 def _leniency(shared: Shared, units: Mapping[str, Units]) -> tuple[list[Document], int]:
-    """Return every metric under both judges over all captions, and verdicts in every group."""
-    benchmark = shared.tables[0][1][0].benchmark
+    """Return every metric under both judges over all captions, and verdicts in every group.
+
+    Also returns the number of groups that are left out.
+    """
+    benchmark = shared.benchmark
     metrics = sorted(benchmark.metrics, key=lambda name: name != benchmark.headline)
-    rows = [_row(shared, *ALL, metric, units.get(metric)) for metric in metrics]
+    found = [_row(shared, *ALL, metric, units.get(metric)) for metric in metrics]
     groups, n_left_out = _groups(benchmark, next(iter(units.values()))) if units else ([], 0)
     for section, group in groups:
         for metric, of in units.items():
-            rows.append(_row(shared, section, group, metric, of.only(of.rows[section] == group)))
-    found = [row for row in rows if row is not None]
+            own = replace(of, rows=of.rows[of.rows[section] == group])
+            found.append(_row(shared, section, group, metric, own))
+    rows = [row for row in found if row is not None]
     families: dict[tuple[str, str], list[Document]] = {}
-    for row in found:
+    for row in rows:
         if (row["section"], row["group"]) != ALL:
             families.setdefault((row["section"], row["metric"]), []).append(row)
     for family in families.values():
         corrected = holm([row["difference"].p_value for row in family])
         for row, p_value in zip(family, corrected, strict=True):
             row["p_holm"] = p_value
-    return found, n_left_out
+    return rows, n_left_out
 
 
 def _row(
@@ -415,24 +383,24 @@ def _row(
     """Return a metric under both judges over a part; ``None`` without a value there."""
     captioner = group if section == "captioners" else None
     task = group if section == "tasks" else None
-    is_whole = (section, group) == ALL or captioner is not None or task is not None
+    is_whole = section in (ALL[0], "captioners", "tasks")
     sides = [shared.side(place, captioner, task) for place in (1, 0)]
     found = parts_of(sides, metric, None if is_whole else (section, group))
     if found is None:
         return None
-    scale = sides[0].benchmark.metrics[metric].scale
-    other, reference = found.sides
-    difference = paired_interval(other, reference, scale=scale)
+    scale = shared.benchmark.metrics[metric].scale
+    difference = paired_interval(*found.sides, scale=scale)
     if isnan(difference.difference):
         return None
+    other, reference = (_score(side, scale) for side in found.sides)
     return {
         "section": section,
         "group": group,
         "metric": metric,
         "n_units": None if units is None else len(units.scored().rows),
         "agreement": None if units is None else units.main(),
-        "reference": _score(reference, scale),
-        "other": _score(other, scale),
+        "reference": reference,
+        "other": other,
         "difference": difference,
         "p_holm": None,
     }
@@ -451,46 +419,47 @@ def _groups(benchmark: Benchmark[Any, Any], units: Units) -> tuple[list[tuple[st
     for section in ("captioners", "tasks", *benchmark.sections):
         if section not in units.rows or (section == "tasks" and has_aspects):
             continue  # the breakdown has a group per aspect
-        counts = Counter(units.rows[section].dropna().tolist())
+        named = benchmark.sections.get(section, ())
+        counts = ordered_groups(units.rows[section], named)
         if section in ("captioners", "tasks") and len(counts) < 2:
             continue
-        named = [name for name in benchmark.sections.get(section, ()) if name in counts]
-        others = [name for name, _ in counts.most_common() if name not in named]
-        large = others
+        others = large = [name for name in counts if name not in named]
         if section in benchmark.sections:
             large = [name for name in others[:_MAX_GROUPS] if counts[name] >= _MIN_UNITS]
         n_left_out += len(others) - len(large)
-        chosen += [(section, name) for name in (*named, *large)]
+        chosen += [(section, name) for name in counts if name in (*named, *large)]
     return chosen, n_left_out
 
 
-def _slope(shared: Shared, benchmark: Benchmark[Any, Any]) -> Document | None:
+def _slope(shared: Shared) -> Document | None:
     """Return how the judges' difference grows with a caption's words, for 100 words more."""
-    if benchmark.metrics[benchmark.headline].ratios is None:
+    import pandas as pd
+
+    headline = shared.benchmark.headline
+    if shared.benchmark.metrics[headline].ratios is None:
         return None
-    words, apart, videos = [], [], []
-    for _, tables in shared.tables:
-        captions = tables[0].captions()
-        scores = [caption_scores(table, benchmark.headline) for table in tables]
-        rows = zip(captions["n_words"], captions["video"], *scores, strict=True)
-        for n_words, video, reference, other in rows:
-            if n_words is not None and reference is not None and other is not None:
-                words.append(n_words / 100)
-                apart.append(other - reference)
-                videos.append(video)
-    if not words:
+    scores = [
+        tables[0].captions()[["video", "n_words"]].assign(
+            first=caption_scores(tables[0], headline), other=caption_scores(tables[1], headline)
+        )
+        for _, tables in shared.tables
+    ]  # fmt: skip
+    rows = pd.concat(scores).dropna()
+    if rows.empty:
         return None
-    _, clusters = np.unique(videos, return_inverse=True)
+    apart = (rows["other"].astype(float) - rows["first"].astype(float)).tolist()
+    words = (rows["n_words"].astype(float) / 100).tolist()
+    _, clusters = np.unique(rows["video"].to_numpy(str), return_inverse=True)
     return asdict(clustered_slope(words, apart, clusters))
 
 
 def _ranking(shared: Shared, captioners: Sequence[str]) -> Document | None:
     """Return the captioners by the headline under both judges; ``None`` for fewer than two."""
-    benchmark = shared.tables[0][1][0].benchmark
-    metric = benchmark.metrics[benchmark.headline]
+    headline = shared.benchmark.headline
+    metric = shared.benchmark.metrics[headline]
     scores: dict[str, tuple[float, ...]] = {}
     for name in captioners:
-        found = [parts_of([shared.side(s, name)], benchmark.headline) for s in (0, 1)]
+        found = [parts_of([shared.side(s, name)], headline) for s in (0, 1)]
         values = tuple(_score(of.sides[0], metric.scale) for of in found if of is not None)
         if len(values) == 2 and not any(map(isnan, values)):
             scores[name] = values
@@ -510,7 +479,7 @@ def _ranking(shared: Shared, captioners: Sequence[str]) -> Document | None:
     first_judge, other_judge = zip(*scores.values(), strict=True)
     tau = kendall_tau(first_judge, [[score] for score in other_judge], variant="b")
     return {
-        "metric": benchmark.headline, "reference": tables[0], "other": tables[1], "tau_b": tau,
+        "metric": headline, "reference": tables[0], "other": tables[1], "tau_b": tau,
         "swaps": swaps,
     }  # fmt: skip
 
@@ -526,52 +495,47 @@ def _difference(shared: Shared, first: str, second: str, side: int) -> Differenc
     both = [shared.side(side, name) for name in (first, second)]
     videos = set.intersection(*({v for t in of.tables for v in t.rows["video"]} for of in both))
     cut = [
-        Verdicts("", tuple(t.only(t.rows[t.rows["video"].isin(videos)]) for t in of.tables), False)
+        replace(of, tables=tuple(t.only(t.rows[t.rows["video"].isin(videos)]) for t in of.tables))
         for of in both
     ]
-    benchmark = cut[0].benchmark
-    found = parts_of(cut, benchmark.headline)
+    headline = shared.benchmark.headline
+    found = parts_of(cut, headline)
     sides = [np.zeros((1, 0, 1, 1, 2))] * 2 if found is None else found.sides
-    return paired_interval(*sides, scale=benchmark.metrics[benchmark.headline].scale)
+    return paired_interval(*sides, scale=shared.benchmark.metrics[headline].scale)
 
 
 def price_of(runs: Iterable[RunResults]) -> Document:
     """Return what some runs cost together, by their judging documents."""
     documents = [run.judging for run in runs]
-    totals = [_object(document, "judging") for document in documents]
-    dollars = [of.get("usd") for of in totals]
+    dollars = [_member(document, "judging", "usd") for document in documents]
     known = [float(usd) for usd in dollars if isinstance(usd, int | float)]
     usd = sum(known) if len(known) == len(dollars) else None
-    n_calls = sum(_count(of, "calls") for of in totals)
-    stored = [_object(of, "from_store") for of in totals]
-    n_unpaid = sum(_count(of, "shared") for of in totals)
-    n_unpaid += sum(_count(of, endpoint) for of in stored for endpoint in of)
-    n_verdicts = sum(_n_verdicts(document) for document in documents)
-    is_priced = usd is not None and n_calls and n_verdicts
+    n_calls = n_unpaid = n_verdicts = 0
+    for document in documents:
+        n_calls += _count(document, "judging", "calls")
+        n_unpaid += _count(document, "judging", "shared")
+        for endpoint in _member(document, "judging", "from_store") or ():
+            n_unpaid += _count(document, "judging", "from_store", endpoint)
+        for task in _member(document, "tasks") or ():
+            # Groups count their tasks' questions again.
+            if not _member(document, "tasks", task, "tasks"):
+                n_verdicts += _count(document, "tasks", task, "unscored", "of")
+    price = None
+    if usd is not None and n_calls and n_verdicts:
+        price = 1000 * usd / n_calls * (n_calls + n_unpaid) / n_verdicts
     return {
-        "usd": usd,
-        "n_calls": n_calls,
-        "n_unpaid": n_unpaid,
-        "usd_per_1000_verdicts": 1000 * usd / n_calls * (n_calls + n_unpaid) / n_verdicts
-        if is_priced and usd is not None
-        else None,
-    }
+        "usd": usd, "n_calls": n_calls, "n_unpaid": n_unpaid, "usd_per_1000_verdicts": price,
+    }  # fmt: skip
 
 
-def _n_verdicts(document: Mapping[str, object]) -> int:
-    tasks = _object(document, "tasks")
-    entries = [_object(tasks, name) for name in tasks]
-    # Groups count their tasks' questions again.
-    return sum(_count(_object(of, "unscored"), "of") for of in entries if not of.get("tasks"))
+def _member(document: Any, *names: str) -> Any:  # noqa: ANN401 - of JSON's types
+    for name in names:
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document
 
 
-def _object(document: Mapping[str, object], name: str) -> Mapping[str, object]:
-    member = document.get(name)
-    return member if isinstance(member, Mapping) else {}
-
-
-def _count(document: Mapping[str, object], name: str) -> int:
-    count = document.get(name)
+def _count(document: Mapping[str, object], *names: str) -> int:
+    count = _member(document, *names)
     return count if isinstance(count, int) else 0
 
 

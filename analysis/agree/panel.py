@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +32,6 @@ _NOT_OF_JUDGE: Final = frozenset(
      CAPTIONS, DISTRIBUTION, DOUBTS, QUESTIONS, SERVED}
 )  # fmt: skip
 """Fields of the signature that say what was judged, or what came of it, not who judged."""
-_WORDS: Final = re.compile(r"[^-_/ ]+")
 
 _Digests = dict[tuple[str, str, int], str]
 """Task, video and copy to the caption's digest."""
@@ -58,13 +55,14 @@ class JudgedRun:
 
     def digests(self) -> _Digests:
         """Return what stands for each caption."""
-        found: _Digests = {}
-        for task, table in self.tables.items():
-            rows = table.captions()
-            keys = zip(rows["video"], rows["copy"], strict=True)
-            for (video, copy), digest in zip(keys, rows["caption_digest"], strict=True):
-                found[task, video, int(copy)] = digest
-        return found
+        return {
+            (task, *key): digest
+            for task, table in self.tables.items()
+            for *key, digest in zip(
+                *(table.captions()[name] for name in ("video", "copy", "caption_digest")),
+                strict=True,
+            )
+        }
 
     def judge(self) -> str:
         """Return the judge as signatures name it, several if tasks have different ones."""
@@ -82,6 +80,11 @@ class Judge:
     name: str
     runs: dict[int, JudgedRun] = field(default_factory=dict)
     """By the captioner's place."""
+
+    @property
+    def n_runs(self) -> int:
+        """Most judge runs of a table."""
+        return max(table.n_runs for run in self.runs.values() for table in run.tables.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,35 +273,10 @@ def _name_judges(judges: Sequence[Judge]) -> None:
 
 
 def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[str]:
-    """Name the captioners: by their folders, their models, or what the folders have in common."""
-    owned: list[list[JudgedRun]] = [[] for _ in range(max(captioners) + 1)]
+    """Name the captioners by what their folders have in common, else by their first folder."""
+    owned: list[list[str]] = [[] for _ in range(max(captioners) + 1)]
     for run, place in zip(runs, captioners, strict=True):
-        owned[place].append(run)
-    ends = [{run.name.rpartition("/")[2] for run in own} for own in owned]
-    for names in (
-        [next(iter(of)) if len(of) == 1 else "" for of in ends],
-        [own[0].folder.name for own in owned],
-        [_common([run.name for run in own]) for own in owned],
-    ):
-        if len(set(names)) == len(names) and all(names):
-            return names
-    return [own[0].name for own in owned]
-
-
-def _common(names: Sequence[str]) -> str:
-    """Return the words that all names begin with, else those that they end with.
-
-    >>> _common(["qwen-by-gpt-4o", "qwen-by-gemma"]), _common(["gpt-4o_qwen_7b", "gemma_qwen_7b"])
-    ('qwen-by', 'qwen_7b')
-    """
-    words = [_WORDS.findall(name) for name in names]
-    n_first = _n_leading(words)
-    n_last = 0 if n_first else _n_leading([own[::-1] for own in words])
-    spans = [match.span() for match in _WORDS.finditer(names[0])]
-    shown = spans[:n_first] or spans[len(spans) - n_last :]
-    return names[0][shown[0][0] : shown[-1][1]] if shown else ""
-
-
-def _n_leading(words: Sequence[Sequence[str]]) -> int:
-    columns = zip(*words, strict=False)
-    return len(list(takewhile(lambda column: len(set(column)) == 1, columns)))
+        owned[place].append(run.name)
+    ends = [{name.rpartition("/")[2] for name in own} for own in owned]
+    names = [of.pop() if len(of) == 1 else "" for of in ends]
+    return names if len(set(names)) == len(names) and all(names) else [own[0] for own in owned]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.metrics.parts import RatioParts
 
 Outcome = Literal["better", "worse", "tied", "unknown"]
+Document = dict[str, Any]
 Pair = tuple[int, int]
 """Places of two captioners; the difference is the second minus the first."""
 
@@ -58,8 +60,7 @@ class Cell(NamedTuple):
     group: str = ALL[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
+class Contrast(NamedTuple):
     """A captioner minus another, on the same questions."""
 
     difference: Difference
@@ -72,8 +73,7 @@ class Contrast:
     """Whether the second captioner is better; ``tied`` without a significant difference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A cell of all captioners."""
 
     cell: Cell
@@ -82,8 +82,7 @@ class Row:
     contrasts: Mapping[Pair, Contrast]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """A captioner's place by the headline."""
 
     captioner: int
@@ -91,40 +90,6 @@ class Ranked:
     best: int
     worst: int
     """First and last rank that the significant differences leave open."""
-
-
-@dataclass(frozen=True, slots=True)
-class Flips:
-    """Questions by their verdicts on two captioners."""
-
-    n_gained: int
-    """Right for the second captioner and wrong for the first; of grades, higher."""
-    n_lost: int
-    n_same: int
-    is_graded: bool
-
-
-class Moved(NamedTuple):
-    """A video that moves the difference of two captioners."""
-
-    video: str
-    n_questions: int
-    first: float
-    """The headline of the first captioner on this video alone."""
-    other: float
-    effect: float
-    """By how much the video moves the difference; all videos together make up the difference."""
-
-
-class Length(NamedTuple):
-    """Captions of one captioner."""
-
-    n_captions: int
-    n_empty: int
-    words: float | None
-    """Mean per caption."""
-    tokens: float | None
-    """Mean T5 tokens, if the run counted them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +107,12 @@ class Compared:
     n_groups_left_out: int
     ranking: Sequence[Ranked]
     """Best first; empty if the headline has no value."""
-    flips: Mapping[int, Flips]
-    """Captioner to its verdicts next to the first captioner's."""
-    moved: Mapping[int, Sequence[Moved]]
-    lengths: Sequence[Length]
+    flips: Mapping[int, Document]
+    """Captioner to its verdicts next to the first captioner's, see :func:`flips_of`."""
+    moved: Mapping[int, list[Document]]
+    """Captioner to the videos that move its difference to the first most."""
+    lengths: Sequence[Document]
+    """Captions, empty ones, and mean words and T5 tokens of each captioner."""
     warnings: Sequence[str]
 
     def headline(self, rows: Sequence[Row]) -> list[Row]:
@@ -157,7 +124,6 @@ class NothingInCommonError(DataError):
     """No question has a verdict on all captioners."""
 
 
-@dataclass(slots=True)
 class Comparer:
     """Reads, aligns and compares each task and group of some captioners once.
 
@@ -166,41 +132,30 @@ class Comparer:
         across_judges: Whether they may have been judged in different ways.
     """
 
-    captioners: Sequence[Captioner]
-    across_judges: bool = False
-    _aligned: dict[str, tuple[list[Verdicts], Counts, list[str]]] = field(default_factory=dict)
-    _families: dict[int, dict[Cell, dict[Pair, Contrast]]] = field(default_factory=dict)
-    _parts: dict[Cell, VideoParts | None] = field(default_factory=dict)
-    _groups: dict[tuple[str, str | None], dict[Group, str]] = field(default_factory=dict)
+    def __init__(self, captioners: Sequence[Captioner], across_judges: bool = False) -> None:
+        self.captioners = captioners
+        self.names = [captioner.name for captioner in captioners]
+        self._across_judges = across_judges
+        self._families: dict[int, dict[Cell, dict[Pair, Contrast]]] = {}
+        self.aligned = cache(self._align)
+        self.parts = cache(self._parts_of)
+        self._grouped = cache(self._groups_of)
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the captioners."""
-        return [captioner.name for captioner in self.captioners]
-
-    def aligned(self, name: str) -> tuple[list[Verdicts], Counts, list[str]]:
+    def _align(self, name: str) -> tuple[list[Verdicts], Counts, list[str]]:
         """Return the verdicts on what all captioners have, what was left out, and warnings.
 
         Raises:
             DataError: If the captioners were judged in different ways.
             NothingInCommonError: If no question has a verdict on all.
         """
-        if name not in self._aligned:
-            several = [captioner.verdicts(name) for captioner in self.captioners]
-            sides, counts = align(several)
-            if not counts.n_questions:
-                raise NothingInCommonError(
-                    f"{name}: there is no question that all of {', '.join(self.names)} have a "
-                    f"verdict on ({counts.left_out() or 'none was asked'})"
-                )
-            warnings = [
-                *self._of_samples(several),
-                *self._of_judging(several),
-                *self._of_answers(name, counts),
-                *self._of_scores(name, several[0].benchmark.headline),
-            ]
-            self._aligned[name] = sides, counts, warnings
-        return self._aligned[name]
+        several = [captioner.verdicts(name) for captioner in self.captioners]
+        sides, counts = align(several)
+        if not counts.n_questions:
+            raise NothingInCommonError(
+                f"{name}: there is no question that all of {', '.join(self.names)} have a "
+                f"verdict on ({counts.left_out() or 'none was asked'})"
+            )
+        return sides, counts, list(self._warnings(name, several, counts))
 
     def compare(self, name: str, section: str | None = None) -> Compared:
         """Compare the captioners on a task or a group.
@@ -271,33 +226,27 @@ class Comparer:
         for metric in first.benchmark.metrics:
             yield from (Cell(name, metric, *group) for group in groups)
 
-    def _grouped(self, name: str, section: str | None = None) -> dict[Group, str]:
+    def _groups_of(self, name: str, section: str | None = None) -> dict[Group, str]:
         """Return the groups of a section, each with the task whose questions it is, if any."""
-        key = name, section
-        if key not in self._groups:
-            first = self.aligned(name)[0][0]
-            groups = groups_of(first, section)
-            self._groups[key] = dict.fromkeys(groups, "") | tasks_of_groups(first, groups)
-        return self._groups[key]
+        first = self.aligned(name)[0][0]
+        groups = groups_of(first, section)
+        return dict.fromkeys(groups, "") | tasks_of_groups(first, groups)
 
-    def parts(self, cell: Cell) -> VideoParts | None:
+    def _parts_of(self, cell: Cell) -> VideoParts | None:
         """Return what each video adds to a cell for each captioner; ``None`` without a value."""
-        if cell not in self._parts:
-            sides = self.aligned(cell.name)[0]
-            group: Group | None = (cell.section, cell.group)
-            task = ""
-            if cell.section == TASKS:
-                task = cell.group
-            elif group != ALL:
-                task = self._grouped(cell.name, cell.section)[cell.section, cell.group]
-            if task:
-                sides = [side.task(task) for side in sides]
-            if task or group == ALL:
-                group = None
-            found = parts_of(sides, cell.metric, group)
-            is_there = found is not None and all(side.any() for side in found.sides)
-            self._parts[cell] = found if is_there else None
-        return self._parts[cell]
+        sides = self.aligned(cell.name)[0]
+        group: Group | None = (cell.section, cell.group)
+        task = ""
+        if cell.section == TASKS:
+            task = cell.group
+        elif group != ALL:
+            task = self._grouped(cell.name, cell.section)[cell.section, cell.group]
+        if task:
+            sides = [side.task(task) for side in sides]
+        if task or group == ALL:
+            group = None
+        found = parts_of(sides, cell.metric, group)
+        return found if found is not None and all(side.any() for side in found.sides) else None
 
     def _corrected(
         self, benchmark: Benchmark[Any, Any], cells: Sequence[Cell]
@@ -338,49 +287,63 @@ class Comparer:
                 values[cell] = [next(scored) for _ in self.captioners]
         return [Row(cell, values[cell], found[cell]) for cell in cells]
 
-    def _moved(self, name: str, other: int) -> list[Moved]:
-        """Return the videos that move the headline most, the ones that move it up first."""
-        benchmark = self.aligned(name)[0][0].benchmark
-        metric = benchmark.metrics[benchmark.headline]
-        found = self.parts(Cell(name, benchmark.headline))
+    def _moved(self, name: str, other: int) -> list[Document]:
+        """Return the videos that move the headline most, the ones that move it up first.
+
+        ``first`` and ``other`` are the headlines of the video alone; the ``effect`` of all videos
+        together makes up the difference.
+        """
+        import pandas as pd
+
+        first = self.aligned(name)[0][0]
+        scale = first.benchmark.metrics[first.benchmark.headline].scale
+        found = self.parts(Cell(name, first.benchmark.headline))
         if found is None:
             return []
         has_part = np.any([found.sides[i].any(axis=(0, 2, 3, 4)) for i in (0, other)], axis=0)
         sides = [found.sides[i][:, has_part] for i in (0, other)]
         shares = [
-            influences_of_videos(side, scale=metric.scale).mean(axis=0)
-            + values_of_runs(side, scale=metric.scale).mean() / side.shape[1]
+            influences_of_videos(side, scale=scale).mean(axis=0)
+            + values_of_runs(side, scale=scale).mean() / side.shape[1]
             for side in sides
         ]
-        own = [_own_values(side, metric.scale) for side in sides]
-        videos = found.videos[has_part]
-        rows = self.aligned(name)[0][0].rows()
+        rows = first.rows()
         asked = rows[rows["question_index"].notna() & (rows["run"] == 0)]["video"].value_counts()
-        moved = [
-            Moved(video, int(asked.get(video, 0)), float(a), float(b), float(effect))
-            for video, a, b, effect in zip(videos, *own, shares[1] - shares[0], strict=True)
-        ]
-        moved.sort(key=lambda one: (round(-one.effect, 9), one.video))
-        up = [one for one in moved[:_N_MOVED] if one.effect > _NOTHING]
-        return [*up, *(one for one in moved[-_N_MOVED:] if one.effect < -_NOTHING)]
+        videos, effects = found.videos[has_part], shares[1] - shares[0]
+        moved = pd.DataFrame(
+            {
+                "video": videos,
+                "n_questions": asked.reindex(videos, fill_value=0).to_numpy(),
+                "first": _own_values(sides[0], scale),
+                "other": _own_values(sides[1], scale),
+                "effect": effects,
+            }
+        )
+        moved = moved.iloc[np.lexsort((videos.astype(str), np.round(-effects, 9)))]
+        up, down = moved.head(_N_MOVED), moved.tail(_N_MOVED)
+        shown = [up[up["effect"] > _NOTHING], down[down["effect"] < -_NOTHING]]
+        return [row for of in shown for row in of.to_dict("records")]
 
-    def _of_samples(self, several: Sequence[Verdicts]) -> Iterator[str]:
-        for name, verdicts in zip(self.names, several, strict=True):
+    def _warnings(self, name: str, several: Sequence[Verdicts], counts: Counts) -> Iterator[str]:
+        """Yield what must be known of the numbers.
+
+        Raises:
+            DataError: If the captions were judged in different ways, which is not allowed.
+        """
+        for captioner, verdicts in zip(self.names, several, strict=True):
             if verdicts.is_sampled:
                 asked = [table.asked() for table in verdicts.tables]
                 n_asked = sum(int((of["weight"].fillna(1.0) > 0).sum()) for of in asked)
                 yield (
-                    f"{name}: a sample of the questions was judged, {n_asked:,} of "
+                    f"{captioner}: a sample of the questions was judged, {n_asked:,} of "
                     f"{sum(map(len, asked)):,}; intervals are wider, single verdicts not compared"
                 )
-
-    def _of_judging(self, several: Sequence[Verdicts]) -> Iterator[str]:
         for table in several[0].tables:
-            tables = [next(t for t in v.tables if t.task == table.task) for v in several]
-            for name, values in differences([t.signature for t in tables]).items():
+            signatures = [t.signature for of in several for t in of.tables if t.task == table.task]
+            for field, values in differences(signatures).items():
                 sides = [f"{v} in {c}" for v, c in zip(values, self.names, strict=True)]
-                words = f"{table.task}: {name} is {', '.join(sides)}"
-                if not self.across_judges:
+                words = f"{table.task}: {field} is {', '.join(sides)}"
+                if not self._across_judges:
                     raise DataError(
                         f"{words}: that affects scores. Judge all captions in the same way "
                         "(--model caption_file --model_args path=FOLDER judges the captions of a "
@@ -389,22 +352,18 @@ class Comparer:
                         "captions"
                     )
                 yield f"{words}: the difference is not the captions' alone"
-
-    def _of_answers(self, name: str, counts: Counts) -> Iterator[str]:
-        if not counts.n_other_answers:
-            return
-        words = (
-            f"{name}: other gold answers, or other categories, to the same questions about "
-            f"{counts.n_other_answers:,} of {counts.n_captions:,} captions"
-        )
-        if not self.across_judges:
-            raise DataError(
-                f"{words}: judge all captions with the same question file, or compare them as they "
-                "are with --across-judges"
+        if counts.n_other_answers:
+            words = (
+                f"{name}: other gold answers, or other categories, to the same questions about "
+                f"{counts.n_other_answers:,} of {counts.n_captions:,} captions"
             )
-        yield words
-
-    def _of_scores(self, name: str, headline: str) -> Iterator[str]:
+            if not self._across_judges:
+                raise DataError(
+                    f"{words}: judge all captions with the same question file, or compare them as "
+                    "they are with --across-judges"
+                )
+            yield words
+        headline = several[0].benchmark.headline
         for captioner in self.captioners:
             results = captioner.results(name)
             if isnan(results.scores.get(headline, 0.0)):
@@ -492,14 +451,16 @@ def _ranking(overall: Sequence[Row], benchmark: Benchmark[Any, Any]) -> list[Ran
     ]
 
 
-def flips_of(first: Verdicts, other: Verdicts) -> Flips | None:
-    """Compare the verdicts of two captioners question by question.
+def flips_of(first: Verdicts, other: Verdicts) -> Document | None:
+    """Count the questions by the verdicts of two captioners.
 
     A question is right if more than half of the judge runs with a verdict say so; a grade is the
     mean over judge runs.
 
     Returns:
-        ``None`` if questions cannot be matched, or it is not known which labels are right.
+        ``n_gained``: right for the second captioner and wrong for the first; of grades, higher.
+        ``n_lost``: the other way round. ``n_same``, and ``is_graded``. ``None`` if questions cannot
+        be matched, or it is not known which labels are right.
     """
     import pandas as pd
 
@@ -521,8 +482,10 @@ def flips_of(first: Verdicts, other: Verdicts) -> Flips | None:
         grades.append((means > 0.5).where(means.notna()) if benchmark.right else means)
     apart = (grades[1].astype(float) - grades[0].astype(float)).dropna()
     n_gained, n_lost = int((apart > _NOTHING).sum()), int((apart < -_NOTHING).sum())
-    n_same = len(apart) - n_gained - n_lost
-    return Flips(n_gained, n_lost, n_same, is_graded=not benchmark.right)
+    return {
+        "n_gained": n_gained, "n_lost": n_lost, "n_same": len(apart) - n_gained - n_lost,
+        "is_graded": not benchmark.right,
+    }  # fmt: skip
 
 
 def _own_values(side: RatioParts, scale: float) -> Any:  # noqa: ANN401 - numpy's arrays
@@ -533,14 +496,19 @@ def _own_values(side: RatioParts, scale: float) -> Any:  # noqa: ANN401 - numpy'
         return scale * np.where(known, ratios, 0).sum(axis=(0, 2)) / known.sum(axis=(0, 2))
 
 
-def _length(verdicts: Verdicts) -> Length:
+def _length(verdicts: Verdicts) -> Document:
     captions = [table.captions() for table in verdicts.tables]
-    means = []
-    for name in ("n_words", "n_tokens"):
+
+    def mean(name: str) -> float | None:
         counts = [n for of in captions if name in of for n in of[name].dropna()]
-        means.append(float(np.mean(counts)) if counts else None)
-    n_empty = sum(int(of["is_empty"].sum()) for of in captions)
-    return Length(sum(map(len, captions)), n_empty, *means)
+        return float(np.mean(counts)) if counts else None
+
+    return {
+        "n_captions": sum(map(len, captions)),
+        "n_empty": sum(int(of["is_empty"].sum()) for of in captions),
+        "words": mean("n_words"),
+        "tokens": mean("n_tokens"),
+    }
 
 
 def _judge(several: Sequence[Verdicts], names: Sequence[str]) -> str:

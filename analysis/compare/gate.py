@@ -1,22 +1,21 @@
-"""Gates: whether a captioner may replace the first, by the interval of the difference."""
+"""Gates: decide by the interval of the difference if a captioner may replace the first."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from lmms_eval_captions.analysis.captioners import common_names
-from lmms_eval_captions.analysis.compare.comparison import Cell, Comparer
+from lmms_eval_captions.analysis.compare.comparison import Cell, Comparer, Document
 from lmms_eval_captions.analysis.tables import interval_text
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
 
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 
-EXIT_CODES: Final[dict[Decision, int]] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
 _GATE: Final = re.compile(
     r"\s*(?:(?P<name>\w+)\s*:)?\s*(?P<metric>\w+)\s*(?P<sign>>=|<=)\s*(?P<bound>[-+.\w]+)\s*"
 )
@@ -57,63 +56,12 @@ class Gate:
         return cls(text.strip(), match["name"] or "", match["metric"], match["sign"] == ">=", bound)
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """A gate's decision about one captioner."""
-
-    gate: Gate
-    name: str
-    """Task or group that was looked at."""
-    captioner: str
-    baseline: str
-    difference: Difference
-    decision: Decision
-    n_videos: int | None
-    """Videos at which the decision would probably be made; ``None`` if made, or not known."""
-    left_out: str
-    """What was not compared."""
-    why: str
-    """Why nothing can be decided whatever the interval."""
-
-    def sentence(self) -> str:
-        """Describe the decision."""
-        found = self.difference
-        shown = interval_text(found.difference, found.low, found.high, sign="+")
-        words = (
-            f"{self.decision}: {self.gate.text} on {self.name}, {self.captioner} minus "
-            f"{self.baseline}: {shown}"
-        )
-        if self.left_out:
-            words = f"{words} (left out: {self.left_out})"
-        if self.why:
-            return f"{words}; these numbers decide nothing: {self.why}"
-        if self.decision != "INCONCLUSIVE":
-            return f"{words}."
-        if self.n_videos is None:
-            return f"{words}: {found.note or 'more videos would not settle it'}."
-        return (
-            f"{words}: the interval contains the bound. About {self.n_videos:,} videos like these "
-            f"(now {found.n_videos:,}) would settle it if the difference is as large as it seems."
-        )
-
-    def document(self) -> dict[str, Any]:
-        """Return the decision as JSON."""
-        found = self.difference
-        return {
-            "gate": self.gate.text, "task": self.name, "captioner": self.captioner,
-            "baseline": self.baseline, "decision": self.decision, "difference": found.difference,
-            "low": found.low, "high": found.high, "n_videos": found.n_videos,
-            "n_videos_to_settle": self.n_videos, "left_out": self.left_out,
-            "words": self.sentence(),
-        }  # fmt: skip
-
-
-def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> list[Decided]:
-    """Decide gates for each captioner except the first.
+def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> list[Document]:
+    """Decide gates for each captioner except the first; return the decisions as JSON.
 
     GO if the whole interval keeps the bound, NO-GO if all of it breaks the bound. The interval is
-    that of the one difference, as gates are stated beforehand. Numbers with
-    warnings decide nothing.
+    that of the one difference, as gates are stated beforehand. Numbers with warnings decide
+    nothing. ``words`` describes the decision.
 
     Args:
         comparer: The captioners.
@@ -131,11 +79,10 @@ def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> l
     ]
 
 
-def exit_code(decided: Sequence[Decided]) -> int:
+def exit_code(decided: Sequence[Document]) -> int:
     """Return 1 if any gate is broken, else 3 if any is open, else 0."""
-    decisions = {one.decision for one in decided}
-    worst: Decision = next((d for d in ("NO-GO", "INCONCLUSIVE") if d in decisions), "GO")
-    return EXIT_CODES[worst]
+    decisions = {of["decision"] for of in decided}
+    return 1 if "NO-GO" in decisions else 3 if "INCONCLUSIVE" in decisions else 0
 
 
 def _name(comparer: Comparer, gate: Gate, names: Sequence[str]) -> str:
@@ -158,7 +105,7 @@ def _name(comparer: Comparer, gate: Gate, names: Sequence[str]) -> str:
     )
 
 
-def _decide(comparer: Comparer, gate: Gate, name: str) -> list[Decided]:
+def _decide(comparer: Comparer, gate: Gate, name: str) -> Iterator[Document]:
     sides, counts, warnings = comparer.aligned(name)
     contrasts = comparer.contrasts(sides[0].benchmark).get(Cell(name, gate.metric))
     if contrasts is None:
@@ -166,21 +113,38 @@ def _decide(comparer: Comparer, gate: Gate, name: str) -> list[Decided]:
             f"--gate {gate.text!r:.80}: {gate.metric} cannot be computed of these results: see "
             "`lmms-eval-captions check`"
         )
-    decided = []
     for (first, other), contrast in contrasts.items():
         if first:
             continue
         found = contrast.difference
         decision: Decision = "INCONCLUSIVE" if warnings else _decision(gate, found)
         is_open = decision == "INCONCLUSIVE" and not warnings
-        decided.append(
-            Decided(
-                gate, name, comparer.names[other], comparer.names[0], found, decision,
-                videos_to_settle(found, margin=gate.bound) if is_open else None,
-                counts.left_out(), "; ".join(warnings),
+        n_videos = videos_to_settle(found, margin=gate.bound) if is_open else None
+        shown = interval_text(found.difference, found.low, found.high, sign="+")
+        words = (
+            f"{decision}: {gate.text} on {name}, {comparer.names[other]} minus "
+            f"{comparer.names[0]}: {shown}"
+        )
+        if counts.left_out():
+            words = f"{words} (left out: {counts.left_out()})"
+        if warnings:
+            words = f"{words}; these numbers decide nothing: {'; '.join(warnings)}"
+        elif not is_open:
+            words = f"{words}."
+        elif n_videos is None:
+            words = f"{words}: {found.note or 'more videos would not settle it'}."
+        else:
+            words = (
+                f"{words}: the interval contains the bound. About {n_videos:,} videos like these "
+                f"(now {found.n_videos:,}) would settle it if the difference is as large as it "
+                "seems."
             )
-        )  # fmt: skip
-    return decided
+        yield {
+            "gate": gate.text, "task": name, "captioner": comparer.names[other],
+            "baseline": comparer.names[0], "decision": decision, "difference": found.difference,
+            "low": found.low, "high": found.high, "n_videos": found.n_videos,
+            "n_videos_to_settle": n_videos, "left_out": counts.left_out(), "words": words,
+        }  # fmt: skip
 
 
 def _decision(gate: Gate, found: Difference) -> Decision:

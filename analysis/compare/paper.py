@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from statistics import fmean
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.likeness import differences
-from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, table
+from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, number, table
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
@@ -19,6 +18,9 @@ from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.paper_table import Column, PaperTable
 from lmms_eval_captions.lmms_eval_tasks.signature import QUESTIONS, Signature
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SLASH: Final = " / "
 
@@ -36,36 +38,26 @@ class Options:
     """Whether scores by the offline stand-in are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number of a table."""
-
-    captioner: str
-    column: Column
-    task: str
-    metric: str
-    label: str
-    """The paper's name of the metric."""
-    value: float
-    """``nan`` if the captioner has none."""
-    low: float | None
-    high: float | None
-    deviation: float | None
-    """Over judge runs, if the paper prints it and there are several."""
-    sign: int
-    """1 if higher is better, else -1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(NamedTuple):
     """A paper's table with the numbers of some captioners."""
 
     benchmark: Benchmark[Any, Any]
     table: PaperTable
     name: str
     columns: Sequence[Column]
-    rows: Sequence[tuple[str, str, Sequence[Sequence[Number]]]]
-    """Block and captioner of each row, and the numbers of each column."""
+    numbers: pd.DataFrame
+    """A row per number: where it stands, see :func:`_numbers`, its value, and its interval."""
+
+
+class _Frame(NamedTuple):
+    """A table as it is printed."""
+
+    header: list[tuple[str, str]]
+    """Heading over a column, and the column's own."""
+    rows: list[list[str]]
+    best: set[tuple[int, int]]
+    """Cells that are set in bold."""
+    n_names: int
 
 
 def fill_tables(captioners: Sequence[Captioner], names: Sequence[str] = ()) -> list[Filled]:
@@ -131,21 +123,23 @@ def part_of(filled: Filled, captioners: Sequence[Captioner], options: Options) -
         *([f"{filled.table.note}."] if filled.table.note else []),
         *(f"{owner}: {signature}" for owner, signature in signatures.items()),
     ]
+    plain = [
+        ("", table([" ".join(filter(None, pair)) for pair in frame.header], frame.rows))
+        for frame in frames
+    ]
     latex = "\n\n".join(_latex(frame, title) for frame in frames)
-    plain = [("", _plain(frame)) for frame in frames]
     return Part(title, [warning] if other else [], plain, notes, latex)
 
 
-def documents(filled: Sequence[Filled]) -> Iterator[dict[str, object]]:
-    """Yield a line per number."""
-    for one in filled:
-        for number in (n for _, _, cells in one.rows for cell in cells for n in cell):
-            yield {
-                "table": one.table.source, "captioner": number.captioner, "task": number.task,
-                "heading": number.column.heading, "metric": number.metric, "label": number.label,
-                "value": number.value, "low": number.low, "high": number.high,
-                "deviation": number.deviation,
-            }  # fmt: skip
+def documents(filled: Sequence[Filled]) -> pd.DataFrame:
+    """Return a row per number."""
+    import pandas as pd
+
+    shown = ["captioner", "task", "heading", "metric", "label", "value", "low", "high", "deviation"]
+    return pd.concat(
+        [of.numbers[shown].assign(table=of.table.source)[["table", *shown]] for of in filled],
+        ignore_index=True,
+    )
 
 
 def _scope(owners: Sequence[Captioner], name: str, judges: Sequence[str]) -> str:
@@ -166,6 +160,8 @@ def _scope(owners: Sequence[Captioner], name: str, judges: Sequence[str]) -> str
 def _fill(
     benchmark: Benchmark[Any, Any], layout: PaperTable, name: str, captioners: Sequence[Captioner]
 ) -> Filled:
+    import pandas as pd
+
     def is_shown(column: Column) -> bool:
         is_there = any((column.name or name) in captioner.runs for captioner in captioners)
         is_own = column.name in ("", name) or name == layout.names[0]
@@ -173,15 +169,18 @@ def _fill(
 
     columns = list(filter(is_shown, layout.columns))
     rows = [
-        (label, captioner.name, [
-            _numbers(benchmark, name, column, captioner, column.metrics or [(metric, label)])
-            for column in columns
-        ])
-        for metric, label in (layout.blocks or [("", "")])
+        (block, captioner)
+        for block in (layout.blocks or [("", "")])
         for captioner in captioners
         if any((column.name or name) in captioner.runs for column in columns)
-    ]  # fmt: skip
-    return Filled(benchmark, layout, name, columns, rows)
+    ]
+    numbers = [
+        {"row": row, "block": block[1], "captioner": captioner.name, "column": place, **number}
+        for row, (block, captioner) in enumerate(rows)
+        for place, column in enumerate(columns)
+        for number in _numbers(benchmark, name, column, captioner, column.metrics or [block])
+    ]
+    return Filled(benchmark, layout, name, columns, pd.DataFrame(numbers))
 
 
 def _numbers(
@@ -190,7 +189,8 @@ def _numbers(
     column: Column,
     captioner: Captioner,
     metrics: Sequence[tuple[str, str]],
-) -> list[Number]:
+) -> Iterator[dict[str, object]]:
+    """Yield the numbers of a captioner in a column; ``nan`` if it has none."""
     task = column.name or name
     run = captioner.runs.get(task)
     scores = {} if run is None else run.tasks[task].scores
@@ -199,33 +199,20 @@ def _numbers(
         figures = figures.get(key) if isinstance(figures, dict) else None
     found = figures if isinstance(figures, dict) else {}
 
-    def figure(key: str) -> float | None:
-        return float(found[key]) if isinstance(found.get(key), int | float) else None
+    def figure(key: str) -> float:
+        return float(found[key]) if isinstance(found.get(key), int | float) else nan
 
-    numbers = []
     for place, (metric, label) in enumerate(metrics):
-        value = figure(metric) if column.group else scores.get(metric)
-        deviation = figure(f"{metric}_std") if column.has_deviation and not place else None
         known = benchmark.metrics.get(metric)
-        ends = figure(f"{metric}_{CI_LOW}"), figure(f"{metric}_{CI_HIGH}")
-        sign = 1 if known is None or known.higher_is_better else -1
-        shown = nan if value is None else value
-        numbers.append(
-            Number(captioner.name, column, task, metric, label, shown, *ends, deviation, sign)
-        )
-    return numbers
-
-
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """A table as it is printed."""
-
-    header: list[tuple[str, str]]
-    """Heading over a column, and the column's own."""
-    rows: list[list[str]]
-    best: set[tuple[int, int]]
-    """Cells that are set in bold."""
-    n_names: int
+        yield {
+            "task": task, "heading": column.heading, "metric": metric, "label": label,
+            "value": figure(metric) if column.group else scores.get(metric, nan),
+            "low": figure(f"{metric}_{CI_LOW}"), "high": figure(f"{metric}_{CI_HIGH}"),
+            "deviation": figure(f"{metric}_std") if column.has_deviation and not place else nan,
+            "sign": 1 if known is None or known.higher_is_better else -1,
+            # Joined numbers are one cell.
+            "place": place, "cell": 0 if column.is_joined else place,
+        }  # fmt: skip
 
 
 def _frames(filled: Filled, options: Options) -> Iterator[_Frame]:
@@ -240,7 +227,7 @@ def _frames(filled: Filled, options: Options) -> Iterator[_Frame]:
 
 
 def _frame(filled: Filled, places: range, options: Options) -> _Frame:
-    has_blocks, digits = bool(filled.table.blocks), filled.table.decimals
+    digits, has_blocks = filled.table.decimals, bool(filled.table.blocks)
     columns = [filled.columns[place] for place in places]
     header = [("", ""), ("", "Model")] if has_blocks else [("", "Model")]
     n_names = len(header)
@@ -248,99 +235,72 @@ def _frame(filled: Filled, places: range, options: Options) -> _Frame:
         labels = [label for _, label in column.metrics] or [column.heading]
         over = column.heading if column.metrics else column.above
         header += [(over, _SLASH.join(labels))] if column.is_joined else [(over, x) for x in labels]
-    with_mean = options.mean and len(columns) > 1 and all(c.metrics for c in columns)
+    numbers = filled.numbers[filled.numbers["column"].isin(places)]
+    numbers = numbers.assign(text=[_shown(of, digits, options) for of in numbers.itertuples()])
+    cells = numbers.groupby(["row", "column", "cell"])["text"].agg(_SLASH.join).unstack([1, 2])
+    names = numbers.drop_duplicates("row")[["block", "captioner"] if has_blocks else ["captioner"]]
+    rows = [[*of, *own] for of, own in zip(names.to_numpy(), cells.to_numpy(), strict=True)]
+    best = _best(numbers, list(cells.columns), digits, n_names)
+    with_mean = options.mean and len(columns) > 1 and all(column.metrics for column in columns)
     if with_mean:
         header.append(("Mean", _SLASH.join(label for _, label in columns[0].metrics)))
-    rows, values = [], []
-    for block, captioner, of_row in filled.rows:
-        cells = [of_row[place] for place in places]
-        row = [block, captioner] if has_blocks else [captioner]
-        of_cells: list[Number | None] = []
-        for column, cell in zip(columns, cells, strict=True):
-            shown = [_shown(number, digits, intervals=options.intervals) for number in cell]
-            row += [_SLASH.join(shown)] if column.is_joined else shown
-            of_cells += [None] if column.is_joined and len(cell) > 1 else [*cell]
-        if with_mean:
-            row.append(_mean(cells, digits))
-        rows.append(row)
-        values.append((block, of_cells))
-    best = _best(values, digits, n_names)
+        means = numbers.groupby(["row", "place"])["value"].mean(skipna=False).unstack()
+        for row, of in zip(rows, means.to_numpy(), strict=True):
+            row.append(_SLASH.join(number(mean, digits) for mean in of))
     if options.published and not has_blocks:
         rows += _published(filled, len(rows[0]) if rows else 0, with_mean=with_mean, digits=digits)
     return _Frame(header, rows, best, n_names)
 
 
-def _shown(number: Number, digits: int, *, intervals: bool) -> str:
-    if isnan(number.value):
-        return NONE
-    text = f"{number.value:.{digits}f}"
-    if intervals and number.low is not None and number.high is not None:
-        text = f"{text} [{number.low:.{digits}f}, {number.high:.{digits}f}]"
-    return text if number.deviation is None else f"{text} (±{number.deviation:.{digits}f})"
-
-
-def _mean(cells: Sequence[Sequence[Number]], digits: int) -> str:
-    """Return the mean over columns, of each of the first column's metrics."""
-    means = []
-    for place in range(len(cells[0])):
-        values = [cell[place].value for cell in cells if place < len(cell)]
-        means.append(NONE if any(map(isnan, values)) else f"{fmean(values):.{digits}f}")
-    return _SLASH.join(means)
+def _shown(of: Any, digits: int, options: Options) -> str:  # noqa: ANN401 - a row
+    text = number(of.value, digits)
+    if options.intervals and not isnan(of.value + of.low + of.high):
+        text = f"{text} [{of.low:.{digits}f}, {of.high:.{digits}f}]"
+    return text if isnan(of.value + of.deviation) else f"{text} (±{of.deviation:.{digits}f})"
 
 
 def _best(
-    rows: Sequence[tuple[str, Sequence[Number | None]]], digits: int, n_names: int
+    numbers: pd.DataFrame, cells: Sequence[tuple[int, int]], digits: int, n_names: int
 ) -> set[tuple[int, int]]:
     """Return the best cells of each column in each block, as they are printed."""
-    best: set[tuple[int, int]] = set()
-    for column in range(len(rows[0][1]) if rows else 0):
-        for block in dict.fromkeys(name for name, _ in rows):
-            found = [
-                (place, number.sign * round(number.value, digits))
-                for place, (name, cells) in enumerate(rows)
-                if name == block and (number := cells[column]) is not None
-                and not isnan(number.value)
-            ]  # fmt: skip
-            top = max((value for _, value in found), default=nan)
-            if len(found) > 1:
-                best |= {(place, column + n_names) for place, value in found if value == top}
-    return best
+    alone = numbers.groupby(["row", "column", "cell"])["place"].transform("size") == 1
+    own = numbers[alone & numbers["value"].notna()]
+    own = own.assign(value=own["sign"] * own["value"].map(lambda value: round(value, digits)))
+    of_column = own.groupby(["block", "column", "cell"])["value"]
+    is_best = (own["value"] == of_column.transform("max")) & (of_column.transform("size") > 1)
+    chosen = own[is_best]
+    return {
+        (row, n_names + cells.index((column, cell)))
+        for row, column, cell in zip(chosen["row"], chosen["column"], chosen["cell"], strict=True)
+    }
 
 
 def _published(filled: Filled, n_cells: int, *, with_mean: bool, digits: int) -> list[list[str]]:
     """Return the paper's rows, as the task's page has them, with the paper's judge."""
-    page = filled.benchmark.folder / "README.md"
+    columns = filled.table.columns_of_page()
+    page = (filled.benchmark.folder / "README.md").read_text(encoding="utf-8")
     rows: list[list[str]] = []
     is_table = False
-    for line in page.read_text(encoding="utf-8").splitlines():
+    for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if cells[0] in ("model", "captioner"):
-            is_table = not rows and len(cells) == 1 + len(filled.table.columns_of_page())
+            is_table = not rows and len(cells) == 1 + len(columns)
         elif not line.startswith("|"):
             is_table = False
         elif is_table and not set(cells[0]) <= {"-", ":"}:
             rows.append(cells)
-    judge = filled.table.published_judge
     shown = []
     for model, *cells in rows:
-        row = [f"{model} (paper, judge {judge})"]
-        for column, cell in zip(filled.table.columns_of_page(), cells, strict=True):
+        row = [f"{model} (paper, judge {filled.table.published_judge})"]
+        for column, cell in zip(columns, cells, strict=True):
             if column in filled.columns:
-                parts = cell.split(_SLASH)
-                row += [cell] if column.is_joined else parts
+                row += [cell] if column.is_joined else cell.split(_SLASH)
         if with_mean:
-            numbers = [
-                [float(re.split(" ", part)[0]) for part in cell.split(_SLASH)] for cell in cells
-            ]
+            numbers = [[float(part.split()[0]) for part in cell.split(_SLASH)] for cell in cells]
             means = (fmean(values) for values in zip(*numbers, strict=False))
             row.append(_SLASH.join(f"{mean:.{digits}f}" for mean in means))
         shown.append([*row, *[NONE] * (n_cells - len(row))])
     return shown
-
-
-def _plain(frame: _Frame) -> Any:  # noqa: ANN401 - of pandas
-    header = [" ".join(filter(None, pair)) for pair in frame.header]
-    return table(header, frame.rows)
 
 
 def _latex(frame: _Frame, caption: str) -> str:

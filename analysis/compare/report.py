@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lmms_eval_captions.analysis.compare.comparison import Compared, Contrast, Row
-from lmms_eval_captions.analysis.compare.gate import Decided, exit_code
+from lmms_eval_captions.analysis.compare.comparison import Compared, Contrast, Document, Row
+from lmms_eval_captions.analysis.compare.gate import exit_code
 from lmms_eval_captions.analysis.tables import (
     NONE,
     Part,
@@ -95,7 +95,7 @@ def answer(compared: Compared, names: Sequence[str]) -> list[str]:
 def document(
     compared: Sequence[Compared],
     left_out: Sequence[str],
-    decided: Sequence[Decided],
+    decided: Sequence[Document],
     captioners: Sequence[tuple[str, str]],
 ) -> dict[str, Any]:
     """Return everything that was found as JSON.
@@ -112,7 +112,7 @@ def document(
         "captioners": [{"name": name, "results": path} for name, path in captioners],
         "compared": [_document(one, names) for one in compared],
         "left_out": list(left_out),
-        "gates": [one.document() for one in decided],
+        "gates": list(decided),
         **({"exit_code": exit_code(decided)} if decided else {}),
     }
 
@@ -168,11 +168,10 @@ def _document(one: Compared, names: Sequence[str]) -> dict[str, Any]:
             for row in rows
             for (a, b), contrast in row.contrasts.items()
         ],
-        "flips": {names[i]: asdict(flips) for i, flips in one.flips.items()},
-        "moved": {names[i]: [m._asdict() for m in moved] for i, moved in one.moved.items()},
+        "flips": {names[i]: flips for i, flips in one.flips.items()},
+        "moved": {names[i]: moved for i, moved in one.moved.items()},
         "lengths": [
-            {"captioner": name, **length._asdict()}
-            for name, length in zip(names, one.lengths, strict=True)
+            {"captioner": name, **length} for name, length in zip(names, one.lengths, strict=True)
         ],
     }
 
@@ -209,21 +208,20 @@ def _ranking(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, An
     for row in compared.headline(compared.overall):
         order = [one.captioner for one in compared.ranking] or range(len(names))
         ranks = {one.captioner: _rank(one.best, one.worst) for one in compared.ranking}
-        rows = []
-        for place in order:
-            contrast = row.contrasts[0, place] if place else None
-            rows.append(
-                [
-                    names[place],
-                    with_interval(row.values[place]),
-                    ranks.get(place, NONE),
-                    _simultaneous(contrast) if contrast else "",
-                    p_text(contrast.p_value) if contrast else "",
-                    contrast.outcome if contrast else "",
-                ]
-            )
+        rows = [
+            [names[i], with_interval(row.values[i]), ranks.get(i, NONE), *_minus_first(row, i)]
+            for i in order
+        ]
         header = ["captioner", headline, "rank", f"minus {shortened(names[0], 20)}", "p", "result"]
         yield "", table(header, rows)
+
+
+def _minus_first(row: Row, place: int) -> list[str]:
+    """Return a captioner's difference to the first, p-value and result; empty for the first."""
+    if not place:
+        return ["", "", ""]
+    contrast = row.contrasts[0, place]
+    return [_simultaneous(contrast), p_text(contrast.p_value), contrast.outcome]
 
 
 def _rank(best: int, worst: int) -> str:
@@ -231,29 +229,19 @@ def _rank(best: int, worst: int) -> str:
 
 
 def _other_metrics(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    others = [r for r in compared.overall if r.cell.metric != compared.benchmark.headline]
-    if not others:
-        return
     rows = []
-    for row in others:
-        metric = compared.benchmark.metrics[row.cell.metric]
-        label = (
-            row.cell.metric if metric.higher_is_better else f"{row.cell.metric} (lower is better)"
-        )
+    for row in compared.overall:
+        name = row.cell.metric
+        if name == compared.benchmark.headline:
+            continue
+        is_higher_better = compared.benchmark.metrics[name].higher_is_better
+        label = name if is_higher_better else f"{name} (lower is better)"
         for place, value in enumerate(row.values):
-            contrast = row.contrasts[0, place] if place else None
-            rows.append(
-                [
-                    label if not place else "",
-                    names[place],
-                    with_interval(value),
-                    _simultaneous(contrast) if contrast else "",
-                    p_text(contrast.p_value) if contrast else "",
-                    contrast.outcome if contrast else "",
-                ]
-            )
+            line = ["" if place else label, names[place], with_interval(value)]
+            rows.append([*line, *_minus_first(row, place)])
     header = ["metric", "captioner", "value", f"minus {shortened(names[0], 20)}", "p", "result"]
-    yield "Other metrics", table(header, rows)
+    if rows:
+        yield "Other metrics", table(header, rows)
 
 
 def _section(compared: Compared, section: str, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -282,50 +270,38 @@ def _section(compared: Compared, section: str, names: Sequence[str]) -> Iterator
 
 
 def _questions(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    if not compared.flips:
-        return
-    is_graded = next(iter(compared.flips.values())).is_graded
-    what = "higher" if is_graded else "right"
-    rows = [
-        [names[i], f"{f.n_gained:,}", f"{f.n_lost:,}", f"{f.n_same:,}"]
-        for i, f in compared.flips.items()
-    ]
-    header = [
-        "captioner",
-        f"{what} here only",
-        f"{what} for {shortened(names[0], 20)} only",
-        "same",
-    ]
-    yield "Questions by their verdicts", table(header, rows)
+    if compared.flips:
+        flips = compared.flips.items()
+        rows = [[names[i], *(f"{f[n]:,}" for n in ("n_gained", "n_lost", "n_same"))]
+                for i, f in flips]  # fmt: skip
+        what = "higher" if next(iter(compared.flips.values()))["is_graded"] else "right"
+        only = f"{what} for {shortened(names[0], 20)} only"
+        header = ["captioner", f"{what} here only", only, "same"]
+        yield "Questions by their verdicts", table(header, rows)
 
 
 def _videos(compared: Compared, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     for other, moved in compared.moved.items():
-        if moved:
-            rows = [
-                [
-                    shortened(one.video), f"{one.n_questions:,}", number(one.first),
-                    number(one.other), f"{one.effect:+.3f}",
-                ]
-                for one in moved
-            ]  # fmt: skip
-            short = [shortened(names[i], 16) for i in (0, other)]
-            header = ["video", "questions", *short, "effect on difference"]
+        rows = [
+            [shortened(of["video"]), f"{of['n_questions']:,}", number(of["first"]),
+             number(of["other"]), f"{of['effect']:+.3f}"]
+            for of in moved
+        ]  # fmt: skip
+        short = [shortened(names[i], 16) for i in (0, other)]
+        header = ["video", "questions", *short, "effect on difference"]
+        if rows:
             yield f"Videos that differ most, {names[other]} minus {names[0]}", table(header, rows)
 
 
 def _lengths(compared: Compared, names: Sequence[str]) -> tuple[str, Any]:
-    has_tokens = any(length.tokens is not None for length in compared.lengths)
+    tokens = any(length["tokens"] is not None for length in compared.lengths)
     rows = [
-        [
-            name, f"{length.n_captions:,}", f"{length.n_empty:,}", number(length.words, 1),
-            *([number(length.tokens, 1)] if has_tokens else []),
-        ]
-        for name, length in zip(names, compared.lengths, strict=True)
+        [name, f"{of['n_captions']:,}", f"{of['n_empty']:,}", number(of["words"], 1),
+         *([number(of["tokens"], 1)] if tokens else [])]
+        for name, of in zip(names, compared.lengths, strict=True)
     ]  # fmt: skip
-    tokens = ["T5 tokens"] if has_tokens else []
-    header = ["captioner", "captions", "empty", "words per caption", *tokens]
-    return "Caption length", table(header, rows)
+    header = ["captioner", "captions", "empty", "words per caption"]
+    return "Caption length", table([*header, *(["T5 tokens"] if tokens else [])], rows)
 
 
 def _notes(compared: Compared, names: Sequence[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Judge and people on labelled pairs: agreement, metrics, and scores corrected by labels (PPI++)."""
+"""Judge and people on labelled pairs: agreement, metrics, and corrected scores (PPI++)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, names_to_show
 from lmms_eval_captions.analysis.likeness import differences
-from lmms_eval_captions.analysis.parts import parts_of
+from lmms_eval_captions.analysis.parts import ordered_groups, parts_of
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
 from lmms_eval_captions.judges.errors import DataError
@@ -117,19 +117,27 @@ def repeated_of(name: str, captioners: Sequence[Captioner], *, within: float) ->
     n_runs = min(max(table.n_runs for table in of.tables) for of in verdicts)
     if not n_runs:
         raise DataError(f"{name}: expected judged captions, and one captioner has none")
-    sides = [_questions(of, n_runs) for of in verdicts]
+    sides = []
+    for of in verdicts:
+        asked = [_keyed(table, table.asked(), n_runs) for table in of.tables]
+        rows = pd.concat([rows[rows["run"] < n_runs] for rows in asked])
+        if rows["question"].isna().any():
+            raise DataError(
+                f"{name}: expected the text of each question; score the captions again, which asks "
+                "the judge nothing that it was asked before"
+            )
+        sides.append(rows)
     key = list(KEY)
     questions = pd.concat(sides).drop_duplicates(key).reset_index(drop=True)
     index = pd.MultiIndex.from_frame(questions[key])
-    metrics = dict.fromkeys(
-        map(benchmark.source_of_values, (benchmark.headline, *benchmark.metrics))
-    )
-    columns = verdicts[0].tables[0].head["values"]
-    same = {}
-    for metric in metrics:
-        found = [_same(s, benchmark, metric, columns[metric], n_runs, within) for s in sides]
-        of_sides = {place: of.reindex(index) for place, of in enumerate(found)}
-        same[metric] = pd.DataFrame(of_sides).astype("boolean")
+    sources = map(benchmark.source_of_values, (benchmark.headline, *benchmark.metrics))
+    same = {
+        metric: pd.DataFrame(
+            {place: _same(rows, metric, verdicts[place], n_runs, within).reindex(index)
+             for place, rows in enumerate(sides)}
+        ).astype("boolean")
+        for metric in dict.fromkeys(sources)
+    }  # fmt: skip
     if len(verdicts[0].tables) > 1 and not _has_section_of_tasks(verdicts[0]):
         questions[TASKS] = questions["task"]
     return Repeated(
@@ -138,23 +146,13 @@ def repeated_of(name: str, captioners: Sequence[Captioner], *, within: float) ->
     )  # fmt: skip
 
 
-def _questions(verdicts: Verdicts, n_runs: int) -> pd.DataFrame:
-    """Return the rows with a question, of captions with enough judge runs."""
-    import pandas as pd
-
-    found = []
-    for table in verdicts.tables:
-        rows = table.asked()
-        if rows["question"].isna().any():
-            raise DataError(
-                f"{table.task}: expected the text of each question; score the captions again, "
-                "which asks the judge nothing that it was asked before"
-            )
-        complete = rows.groupby("caption")["run"].transform("max") >= n_runs - 1
-        rows = rows[complete & (rows["run"] < n_runs)].assign(task=table.task)
-        rows["asked_before"] = rows.groupby(["video", "run", "question"]).cumcount()
-        found.append(rows)
-    return pd.concat(found)
+def _keyed(table: TaskTable, rows: pd.DataFrame, n_runs: int) -> pd.DataFrame:
+    """Return rows of captions with enough judge runs, with what identifies their questions."""
+    complete = rows.groupby("caption")["run"].transform("max") >= n_runs - 1
+    rows = rows[complete].assign(task=table.task)
+    texts = rows["question"].fillna("")
+    rows["asked_before"] = rows.groupby(["video", "run", texts]).cumcount()
+    return rows
 
 
 def _has_section_of_tasks(verdicts: Verdicts) -> bool:
@@ -168,12 +166,7 @@ def _has_section_of_tasks(verdicts: Verdicts) -> bool:
 
 
 def _same(
-    rows: pd.DataFrame,
-    benchmark: Benchmark[Any, Any],
-    metric: str,
-    column: str,
-    n_runs: int,
-    within: float,
+    rows: pd.DataFrame, metric: str, verdicts: Verdicts, n_runs: int, within: float
 ) -> pd.Series[Any]:
     """Return whether each question has the same value in every judge run, indexed by KEY.
 
@@ -182,30 +175,22 @@ def _same(
     """
     import pandas as pd
 
-    known = benchmark.metrics[metric]
-    singles = (
-        [rows[column]]
-        if known.n_values == 1
-        else [
-            rows[column].map(lambda of, k=k: None if of is None else of[k])
-            for k in range(known.n_values)
-        ]
+    known = verdicts.benchmark.metrics[metric]
+    column = rows[verdicts.tables[0].head["values"][metric]]
+    lists = [of if isinstance(of, list) else [of] * known.n_values for of in column]
+    values = pd.DataFrame(lists, rows.index, dtype=object)
+    is_number = not any(isinstance(value, str) for of in lists for value in of)
+    of_questions = (values.astype(float) if is_number else values).groupby(
+        [rows[name] for name in KEY], sort=False
     )
-    differs, is_complete = [], []
-    for values in singles:
-        keyed = values.groupby([rows[name] for name in KEY], sort=False)
-        if all(value is None or isinstance(value, int | float) for value in values):
-            numbers = pd.to_numeric(values).groupby([rows[name] for name in KEY], sort=False)
-            apart = within * known.span / known.scale + _ROUNDING
-            differs.append(numbers.max() - numbers.min() > apart)
-        else:
-            texts = values.map(lambda value: None if value is None else str(value))
-            differs.append(texts.groupby([rows[name] for name in KEY], sort=False).nunique() > 1)
-        is_complete.append(keyed.count() == n_runs)
-    differ, complete = (np.array(flags) for flags in (differs, is_complete))
-    found = pd.Series(pd.NA, differs[0].index, dtype="boolean")
-    found[complete.all(axis=0) & (n_runs > 1)] = True
-    found[differ.any(axis=0)] = False
+    if is_number:
+        apart = within * known.span / known.scale + _ROUNDING
+        differs = of_questions.max() - of_questions.min() > apart
+    else:
+        differs = of_questions.nunique() > 1
+    found = pd.Series(pd.NA, differs.index, dtype="boolean")
+    found[(of_questions.count() == n_runs).all(axis=1) & (n_runs > 1)] = True
+    found[differs.any(axis=1)] = False
     return found
 
 
@@ -213,9 +198,7 @@ def document_of(repeated: Repeated) -> Document:
     """Return everything that is found of a task or a group, as JSON."""
     captioners = repeated.captioners
     rows, n_others = _rows(repeated)
-    codes = np.where(repeated.headline.isna(), -1, repeated.headline.fillna(value=False)).astype(
-        np.int8
-    )
+    codes = repeated.headline.astype("Int8").fillna(-1).to_numpy(np.int8)
     times = consistent_times(codes.T)
     total = sum(times)
     return {
@@ -244,82 +227,61 @@ def document_of(repeated: Repeated) -> Document:
 
 def _rows(repeated: Repeated) -> tuple[list[Document], dict[str, int]]:
     """Return the shares of every group, and each section's groups that are left out."""
-    names = [*repeated.captioners, None]
-    cells: list[tuple[str, str, Any, pd.DataFrame]] = []
     questions, n_others = repeated.questions, {}
     everything = np.ones(len(questions), dtype=bool)
-    cells.append((*ALL, everything, repeated.headline))
-    for section, groups in _groups(repeated).items():
-        named = repeated.benchmark.sections.get(section, ())
-        most = max(_MAX_GROUPS, len(named))
+    cells: list[tuple[str, str, Any, pd.DataFrame]] = [(*ALL, everything, repeated.headline)]
+    named = repeated.benchmark.sections
+    others = [s for of in repeated.verdicts for t in of.tables for s in t.head["sections"]]
+    for section in dict.fromkeys((TASKS, *named, *others)):
+        if section not in questions:
+            continue
+        groups = list(ordered_groups(questions[section], named.get(section, ())))
+        most = max(_MAX_GROUPS, len(named.get(section, ())))
         if len(groups) > most:
             n_others[section] = len(groups) - most
         for group in groups[:most]:
             mask = (questions[section] == group).to_numpy()
             cells.append((section, group, mask, repeated.headline))
-    others = list(repeated.same.items())[1:]
-    cells += [(METRICS, metric, everything, same) for metric, same in others]
+    for metric, same in list(repeated.same.items())[1:]:
+        cells.append((METRICS, metric, everything, same))
     _, videos = np.unique(questions["video"].to_numpy(str), return_inverse=True)
-    counted = [_counted(same[mask], videos[mask]) for *_, mask, same in cells]
-    parts = [parts for of_cell in counted for *_, parts in of_cell]
-    found = iter(intervals(parts, scale=100.0, bounds=(0.0, 100.0)))
+    parts = [of for *_, mask, same in cells for of in _parts(same[mask], videos[mask])]
+    bounds = intervals(parts, scale=100.0, bounds=(0.0, 100.0))
+    shares = iter(map(_share, bounds, parts))
     rows = []
-    for (section, group, mask, _), of_cell in zip(cells, counted, strict=True):
-        shares = {
-            name: _share(next(found), n_known, n_same)
-            for name, (n_known, n_same, _) in zip(names, of_cell, strict=True)
-        }
+    for section, group, mask, _ in cells:
+        of_captioners = {name: next(shares) for name in repeated.captioners}
         rows.append(
             {
                 "section": section,
                 "group": group,
                 "n_questions": int(mask.sum()),
-                "captioners": {name: shares[name] for name in repeated.captioners},
-                "all_captioners": shares[None],
+                "captioners": of_captioners,
+                "all_captioners": next(shares),
             }
         )
     return rows, n_others
 
 
-def _groups(repeated: Repeated) -> dict[str, list[str]]:
-    """Return each section's groups: those that the benchmark names, then the largest."""
-    questions, named = repeated.questions, repeated.benchmark.sections
-    others = [s for of in repeated.verdicts for t in of.tables for s in t.head["sections"]]
-    found = {}
-    for section in dict.fromkeys((TASKS, *named, *others)):
-        if section in questions:
-            counts = questions[section].value_counts(sort=False)
-            names = sorted(counts.index, key=lambda name: -counts[name])
-            first = [name for name in named.get(section, ()) if name in counts.index]
-            found[section] = [*first, *(name for name in names if name not in first)]
-    return found
+def _parts(same: pd.DataFrame, videos: Any) -> Iterator[Any]:  # noqa: ANN401 - of numpy
+    """Yield what videos add to the share of each captioner, and of all captioners together."""
+    known_by_all = same.notna().all(axis=1)
+    for column in (*(same[place] for place in same), same.all(axis=1).where(known_by_all)):
+        counts = [
+            np.bincount(videos, weights=flags, minlength=1)
+            for flags in (column.fillna(value=False).to_numpy(bool), column.notna())
+        ]
+        yield np.stack(counts, axis=-1)[None, :, None, None]
 
 
-def _counted(same: pd.DataFrame, videos: Any) -> list[tuple[int, int, Any]]:  # noqa: ANN401
-    """Return known and same questions of each captioner and of all, and what each video adds."""
-    columns = [same[place] for place in same]
-    is_known = [column.notna().to_numpy() for column in columns]
-    is_same = [column.fillna(value=False).to_numpy(bool) for column in columns]
-    known_by_all = np.all(is_known, axis=0)
-    found = []
-    for known, equal in zip(
-        [*is_known, known_by_all], [*is_same, known_by_all & np.all(is_same, axis=0)], strict=True
-    ):
-        n_videos = int(videos.max()) + 1 if len(videos) else 1
-        parts = np.zeros((1, n_videos, 1, 1, 2))
-        for side, flags in enumerate((equal, known)):
-            parts[0, :, 0, 0, side] = np.bincount(videos, weights=flags, minlength=n_videos)
-        found.append((int(known.sum()), int(equal.sum()), parts))
-    return found
-
-
-def _share(found: Interval, n_known: int, n_same: int) -> Document:
+def _share(found: Interval, parts: Any) -> Document:  # noqa: ANN401 - of numpy
+    n_same, n_known = parts.sum(axis=(0, 1, 2, 3))
     return {
         "percent": found.value,
         "low": found.low,
         "high": found.high,
-        "n_known": n_known,
-        "n_same": n_same,
+        "n_known": int(n_known),
+        "n_same": int(n_same),
         "n_videos": found.n_videos,
         "method": found.method,
         **({"note": found.note} if found.note else {}),
@@ -331,8 +293,13 @@ def _scores(repeated: Repeated) -> Iterator[Document]:
     is_stable = repeated.headline.fillna(value=False).all(axis=1)
     stable = set(is_stable[is_stable].index)
     for name, verdicts in zip(repeated.captioners, repeated.verdicts, strict=True):
-        marked = Verdicts("", tuple(_marked(t, stable, repeated.n_runs) for t in verdicts.tables),
-                          verdicts.is_pooled)  # fmt: skip
+        tables = []
+        for table in verdicts.tables:
+            rows = _keyed(table, table.rows, repeated.n_runs)
+            keys = zip(*(rows[key] for key in KEY), strict=True)
+            marks = ["stable" if key in stable else None for key in keys]
+            tables.append(table.only(rows.assign(stability=marks)))
+        marked = replace(verdicts, tables=tuple(tables))
         for metric, known in repeated.benchmark.metrics.items():
             full = parts_of([verdicts], metric)
             part = parts_of([marked], metric, ("stability", "stable"))
@@ -344,36 +311,22 @@ def _scores(repeated: Repeated) -> Iterator[Document]:
                 yield {"captioner": name, "metric": metric, "full": values[0], "stable": values[1]}
 
 
-def _marked(table: TaskTable, stable: set[tuple[Any, ...]], n_runs: int) -> TaskTable:
-    """Return a table with a section that says which questions are stable."""
-    rows = table.rows
-    complete = rows.groupby("caption")["run"].transform("max") >= n_runs - 1
-    rows = rows[complete].assign(task=table.task)
-    texts = rows["question"].fillna("")
-    rows["asked_before"] = rows.groupby(["video", "run", texts]).cumcount()
-    keys = zip(*(rows[name] for name in KEY), strict=True)
-    return table.only(rows.assign(stability=["stable" if key in stable else None for key in keys]))
-
-
 def _noise(repeated: Repeated) -> Iterator[tuple[str, Document]]:
     """Yield how far each metric moves by the judge's noise alone."""
     for name, metric in repeated.benchmark.metrics.items():
         found = [parts_of([verdicts], name) for verdicts in repeated.verdicts]
         parts = [of.sides[0] for of in found if of is not None]
-        if len(parts) < len(found):
-            continue
         runs = [values_of_runs(of, scale=metric.scale) for of in parts]
-        if not any(np.isnan(values).any() for values in runs):
+        if len(parts) == len(found) and not any(np.isnan(values).any() for values in runs):
             floors = {str(n): noise_floor(parts, scale=metric.scale, n_runs=n) for n in _NOISE_RUNS}
+            largest = max(float(values.max() - values.min()) for values in runs)
+            scores = [values.tolist() for values in runs]
             yield (
                 name,
                 {
                     "runs": floors,
-                    "largest_seen": max(float(values.max() - values.min()) for values in runs),
-                    "scores": {
-                        captioner: values.tolist()
-                        for captioner, values in zip(repeated.captioners, runs, strict=True)
-                    },
+                    "largest_seen": largest,
+                    "scores": dict(zip(repeated.captioners, scores, strict=True)),
                 },
             )
 
