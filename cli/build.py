@@ -283,8 +283,8 @@ def _ended_early(built: Built) -> Iterator[str]:
     if options.until and following and following[0] in CHECKS:
         yield (
             "To have people check the questions: lmms-eval-captions label --build "
-            f"{options.folder} -o page.html; then the same command with --labels and the exported "
-            "files in place of --until"
+            f"{options.folder} --videos {options.videos} -o page.html; then the same command with "
+            "--labels and the exported files in place of --until"
         )
 
 

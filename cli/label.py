@@ -50,6 +50,12 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "selected: once for each criterion",
     )
     command.add_argument(
+        "--videos",
+        type=Path,
+        metavar="DIR",
+        help="with --build: folder of the clips (default: the one that a complete build links)",
+    )
+    command.add_argument(
         "--limit",
         type=positive,
         metavar="N",
@@ -140,9 +146,9 @@ def _check_source(arguments: argparse.Namespace) -> None:
         raise SettingsError(
             f"label: expected either folders of results or --build DATA/KIND, got {got}"
         )
-    for name in ("pairs", "tasks", "by") if is_build else ("limit",):
+    for name in ("pairs", "tasks", "by") if is_build else ("limit", "videos"):
         if getattr(arguments, name):
-            other = "a page of results" if is_build else "--build; --n sets how many are asked here"
+            other = "a page of results" if is_build else "--build"
             raise SettingsError(f"label --{name}: this goes with {other}; leave it out")
 
 
@@ -165,7 +171,7 @@ def _built(arguments: argparse.Namespace) -> tuple[str, Page, str]:
     """Return the same for a page of built questions."""
     from lmms_eval_captions.analysis.label.built import built_page, questions_to_check
 
-    questions = questions_to_check(arguments.build)
+    questions = questions_to_check(arguments.build, arguments.videos)
     n = arguments.limit or len(questions.rows)
     page = built_page(questions, _options(arguments, n=n, n_frames=8, reveal="never"))
     next_step = (

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
 from lmms_eval_captions.analysis.label.report import Report
@@ -20,6 +19,7 @@ from lmms_eval_captions.construction.pipeline import Row, kept
 from lmms_eval_captions.construction.writing import CLIPS
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _OF_QUESTION: Final = frozenset({"id", "video", "question", "answer"})
 _CHOICES: Final = (
@@ -28,8 +28,7 @@ _CHOICES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltQuestions:
+class BuiltQuestions(NamedTuple):
     """Questions of the stage before people check them."""
 
     kind: str
@@ -38,26 +37,29 @@ class BuiltQuestions:
     """Name of that stage."""
     rows: Sequence[Row]
     clips: Mapping[str, Path]
-    """File of each clip, by its name."""
+    """File of each clip, by its name, within the folder of the clips."""
 
 
-def questions_to_check(folder: Path) -> BuiltQuestions:
+def questions_to_check(folder: Path, videos: Path | None = None) -> BuiltQuestions:
     """Return the questions that people are asked about.
 
     Args:
         folder: The benchmark's folder, such as ``DATA/capquiz``.
+        videos: The clips' folder; ``None`` for the one into which a complete build links them.
+            Files elsewhere are not shown, whatever the stage's file names.
 
     Raises:
         SettingsError: If it is not the folder of a benchmark that can be built.
         DataError: If a stage's file is missing or cannot be read, or no question is left.
     """
-    kind = folder.expanduser().resolve().name
+    folder = folder.expanduser()
+    kind = folder.resolve().name
     if kind not in people.CRITERIA:
         raise SettingsError(
             f"--build: expected the folder of a benchmark that was built, such as DATA/capquiz, or "
             f"one of {', '.join(people.CRITERIA)}, got {str(folder)!r}"
         )
-    files = pipeline.stage_files(folder.expanduser())
+    files = pipeline.stage_files(folder)
     names = [path.stem.partition("-")[2] for path in files]
     end = next((place for place, name in enumerate(names) if name in people.CHECKS), len(files))
     if not end or CLIPS.name not in names:
@@ -72,8 +74,15 @@ def questions_to_check(folder: Path) -> BuiltQuestions:
             f"{files[end - 1]}: expected questions, got {len(rows):,} other rows; run "
             f"lmms-eval-captions build {kind} to its end"
         )
-    clips = kept(pipeline.read_stage(files[names.index(CLIPS.name)])[1])
-    paths = {str(row["video"]): Path(str(row["path"])) for row in clips}
+    paths = {}
+    for row in kept(pipeline.read_stage(files[names.index(CLIPS.name)])[1]):
+        if videos is None:
+            linked = folder / Path(all_benchmarks()[kind].source.video_folder).name
+            paths[str(row["video"])] = linked / Path(str(row.get("file"))).name
+        else:
+            path = Path(str(row["path"])).resolve()
+            if videos.expanduser().resolve() in path.parents:
+                paths[str(row["video"])] = path
     return BuiltQuestions(kind, names[end - 1], rows, paths)
 
 
@@ -87,11 +96,16 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
         questions: See :func:`questions_to_check`.
         options: ``n`` is the number of questions; tasks and strata are ignored.
     """
+
+    def file(video: str) -> Path:
+        path = questions.clips.get(video)
+        if path is None or not path.is_file():
+            raise DataError(f"the clip {video} is not at hand; name the clips' folder by --videos")
+        return path
+
     drawn = sorted(draw([""] * len(questions.rows), options.n, options.seed))
     rows = [questions.rows[index] for index in drawn]
-    videos = [
-        (str(row["video"]), partial(_file, questions.clips, str(row["video"]))) for row in rows
-    ]
+    videos = [(str(row["video"]), partial(file, str(row["video"]))) for row in rows]
     frames = lambda n: frames_of_files(videos, n_frames=options.n_frames, most_bytes=n)  # noqa: E731
     gradings = {
         criterion.name: Grading(
@@ -122,16 +136,6 @@ def _items(kind: str, rows: Sequence[Row]) -> Iterator[Item]:
             )  # fmt: skip
 
 
-def _file(clips: Mapping[str, Path], video: str) -> Path:
-    path = clips.get(video)
-    if path is None or not path.is_file():
-        raise DataError(
-            f"the clip {video} is not at {str(path)!r}; make the page in the folder that the build "
-            "was run in"
-        )
-    return path
-
-
 def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: int) -> Report:
     """Report the agreement by criterion, and which questions would be kept.
 
@@ -145,16 +149,26 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
     """
     given = people.read_answers(paths, questions.kind)
     checked = people.check_by_people(questions.rows, given, questions.kind, fewest=fewest)
-    matched, rows = checked.matched, kept(checked.rows)
+    votes, rows = checked.matched.votes, kept(checked.rows)
     dropped = Counter(str(row["dropped"]) for row in checked.rows if "dropped" in row)
-    by_criterion = {
-        criterion.name: {**_counts(checked, criterion), "ac1": checked.ac1[criterion.name]}
-        for criterion in people.CRITERIA[questions.kind]
-    }
+    criteria = {}
+    for criterion in people.CRITERIA[questions.kind]:
+        counts = [of.counts(criterion) for of in votes]
+        criteria[criterion.name] = {
+            "n_answered": sum(n > 0 for _, n in counts),
+            "n_yes": sum(2 * n_yes > n for n_yes, n in counts),
+            "ac1": checked.ac1[criterion.name],
+        }
     agreements = [
         [name, f"{of['n_answered']:,}", f"{of['n_yes']:,}", with_interval(of["ac1"], 3)]
-        for name, of in by_criterion.items()
+        for name, of in criteria.items()
     ]
+    # One who always says yes, or never, stands out.
+    by_person = []
+    for person in checked.people:
+        said = [[of.said[name].get(person) for of in votes] for name in criteria]
+        of_criteria = [f"{of.count(people.YES):,} of {len(of) - of.count(None):,}" for of in said]
+        by_person.append([person, *of_criteria])
     part = Part(
         f"Built questions of {questions.kind}",
         [
@@ -168,7 +182,7 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
                 "Gwet's AC1 (1 is complete agreement, 0 is chance) with 95% intervals over clips",
                 table(["criterion", "questions answered", "most say yes", "AC1"], agreements),
             ),
-            ("Yes by annotator", table(["annotator", *by_criterion], list(_people(checked)))),
+            ("Yes by annotator", table(["annotator", *criteria], by_person)),
         ],
         list(_notes(checked)),
     )
@@ -181,44 +195,22 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
         "n_shared": checked.n_shared,
         "annotators": list(checked.people),
         "dropped": dict(dropped),
-        "criteria": by_criterion,
-        "n_other_text": matched.n_other_text,
-        "n_other_question": matched.n_other_question,
+        "criteria": criteria,
+        "n_other_text": checked.matched.n_other_text,
+        "n_other_question": checked.matched.n_other_question,
     }
     return Report(part, {"built": document})
 
 
-def _counts(checked: people.Checked, criterion: people.Criterion) -> dict[str, int]:
-    counts = [votes.counts(criterion) for votes in checked.matched.votes]
-    return {
-        "n_answered": sum(n > 0 for _, n in counts),
-        "n_yes": sum(2 * n_yes > n for n_yes, n in counts),
-    }
-
-
-def _people(checked: people.Checked) -> Iterator[list[str]]:
-    """Yield how often each person says yes: one who says so always, or never, stands out."""
-    for person in checked.people:
-        said = {
-            name: [votes.said[name].get(person) for votes in checked.matched.votes]
-            for name in checked.ac1
-        }
-        yield [
-            person,
-            *(f"{of.count(people.YES):,} of {len(of) - of.count(None):,}" for of in said.values()),
-        ]
-
-
 def _notes(checked: people.Checked) -> Iterator[str]:
-    matched, few = checked.matched, people.n_few(kept(checked.rows))
     for n, why in (
-        (matched.n_other_text, "question, options or answer have changed since"),
-        (matched.n_other_question, "their question is missing"),
+        (checked.matched.n_other_text, "question, options or answer have changed since"),
+        (checked.matched.n_other_question, "their question is missing"),
     ):
         if n:
             yield f"{plural(n, 'answer')} not used: {why}"
+    few, fewest = people.n_few(kept(checked.rows)), people.PAPER_ANNOTATORS
     if few:
-        fewest = people.PAPER_ANNOTATORS
         yield (
             f"{few:,} of the kept questions were answered by fewer than {fewest} people; in the "
             f"paper at least {fewest} look at each"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.label.sampling import judged_pairs, strata_of
@@ -32,8 +32,7 @@ _KEY: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(NamedTuple):
     """Labels of some files, each person's last one on each question."""
 
     verdicts: pd.DataFrame

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.web_page import json_in_html, source_hash
 from lmms_eval_captions.lmms_eval_tasks.grading import Grading
@@ -40,8 +40,7 @@ class PageOptions:
     """Name that the page's form is filled in with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """Data of the page's script, and notes for the person who makes the page."""
 
     data: Mapping[str, object]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.label.labels import Domain, domains_of
@@ -34,8 +33,7 @@ _HIGHEST_GRADE: Final = 10.0
 """Highest value of a metric that is shown with two decimal places."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """Findings as text and as JSON."""
 
     part: Part

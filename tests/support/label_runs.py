@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,13 @@ def judged_run(folder: Path, tasks: Mapping[str, Sequence[str]]) -> Path:
 
     Args:
         folder: As lmms-eval's ``--output_path``.
-        tasks: Task to captions of its first videos.
+        tasks: Task to captions of its first videos; after the last one the first again.
     """
     records, logs = {}, {}
     for task, captions in tasks.items():
         benchmark = benchmark_of_task(task)
         docs = benchmark.read(data_settings(), benchmark.tasks[task])
-        waiting = [submit(benchmark, d, c) for d, c in zip(docs, captions, strict=False)]
+        waiting = [submit(benchmark, d, c) for d, c in zip(cycle(docs), captions, strict=False)]
         judged = [wait() for wait in waiting]
         records[task] = [caption.record for caption in judged]
         logs[task] = [

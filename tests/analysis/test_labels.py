@@ -15,6 +15,8 @@ from label_runs import Row, judged_run, page_of, rows_of, write_rows
 from lmms_eval_captions.analysis.label.built import built_page, questions_to_check
 from lmms_eval_captions.analysis.label.page import PageOptions
 from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from scripted_crew import write_clip
 
 TASK = "vcapsbench"
@@ -76,6 +78,21 @@ def test_labels_find_a_captioner_whose_folder_was_renamed(tmp_path: Path, labels
     assert note.startswith("1 label left out")
 
 
+def test_each_of_two_captions_of_a_video_has_its_labels(tmp_path: Path, labels: Labels) -> None:
+    """All pairs of both captions are asked about, with their own text, and are labelled."""
+    n_docs = len(benchmark_of_task(TASK).read(data_settings(), benchmark_of_task(TASK).tasks[TASK]))
+    captions = [f"A red circle moves to the right, {number}." for number in range(n_docs + 1)]
+    judged_run(tmp_path / "a", {TASK: captions})
+    page: Any = page_of(tmp_path / "a", n=10_000)
+    assert set(page.data["captions"]) == set(captions)
+    path = write_rows(tmp_path / "ann.jsonl", rows_of(page, _as_judge))
+    document = labels(path, "--against", tmp_path / "a")
+    (found,) = document["verdicts"]
+    assert found["n_labelled"] == found["n_pairs"] == len(page.data["items"])
+    assert found["agreement"][0]["coefficients"]["kappa"]["value"] == 1
+    assert document["left_out"] == []
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -129,10 +146,13 @@ def test_built_questions_are_kept_if_most_people_say_yes(tmp_path: Path, labels:
     (folder / "build").mkdir(parents=True)
     write_rows(folder / "build/01-clips.jsonl", [head, {"video": "clip", "path": str(clip)}])
     write_rows(folder / "build/02-form.jsonl", [head, *questions])
-    page = built_page(questions_to_check(folder), PageOptions(n=3, tasks=None, n_frames=2))
+    options = PageOptions(n=3, tasks=None, n_frames=2)
+    page = built_page(questions_to_check(folder, tmp_path), options)
     data: Any = page.data
     assert len(data["items"]) == 6
     assert list(map(len, data["frames"].values())) == [2]
+    elsewhere: Any = built_page(questions_to_check(folder, folder), options).data
+    assert elsewhere["frames"] == {}  # the stage's file may name any file of this machine
     paths = [
         write_rows(tmp_path / f"{name}.jsonl", rows_of(page, _yes_but("q1"), annotator=name))
         for name in ("ann", "bob")

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page as BrowserPage
 from playwright.sync_api import sync_playwright
 
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from priorities import be_scheduled_as_usual
+from report_pages import Open
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
 
@@ -44,3 +46,36 @@ def browser() -> Iterator[Any]:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield launched
         launched.close()
+
+
+@pytest.fixture
+def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens a page, ready to be used; no error of its own and no request may come of it."""
+    trouble: list[str] = []
+    contexts: list[Any] = []
+
+    def open_page(html: str, **context: Any) -> BrowserPage:
+        path = tmp_path / f"report-{len(contexts)}.html"
+        path.write_text(html, encoding="utf-8")
+        contexts.append(browser.new_context(**context))
+        page: BrowserPage = contexts[-1].new_page()
+        page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
+        page.on("console", lambda message: trouble.append(f"console: {message.text}"))
+        page.on(
+            "request",
+            lambda request: (
+                trouble.append(request.url)
+                if not request.url.startswith((path.as_uri(), "data:", "blob:"))
+                else None
+            ),
+        )
+        page.on("dialog", lambda dialog: trouble.append(f"dialog: {dialog.message}"))
+        page.goto(path.as_uri())
+        if context.get("java_script_enabled", True):
+            page.evaluate("report.ready")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert trouble == []
