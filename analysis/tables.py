@@ -6,15 +6,17 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import partial
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, Final
+
+from lmms_eval_captions.lmms_eval_tasks.text_table import in_markdown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS: Final = ("text", "markdown", "latex", "csv", "json")
 NONE: Final = "-"
 _NUMBER: Final = re.compile(r"[-+<±$.,\d]|$")
 _GAP: Final = 2
@@ -39,27 +41,13 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
     return pd.DataFrame(list(rows), columns=list(header), dtype=object)
 
 
-def as_text(parts: Sequence[Part]) -> str:
-    """Format parts for the terminal's width."""
-    width = shutil.get_terminal_size((100, 24)).columns
-    return "\n\n".join("\n".join(_text(part, width)) for part in parts) + "\n"
+def render(parts: Sequence[Part], form: str = "text") -> str:
+    """Format parts as ``text`` for the terminal's width, as ``markdown``, or as ``latex``.
 
-
-def as_markdown(parts: Sequence[Part]) -> str:
-    """Format parts as Markdown."""
-    return "\n\n".join("\n".join(_markdown(part)) for part in parts) + "\n"
-
-
-def as_latex(parts: Sequence[Part]) -> str:
-    """Format parts as LaTeX for the package booktabs; sentences and notes are comments."""
-    return "\n\n".join("\n".join(_latex(part)) for part in parts) + "\n"
-
-
-RENDERERS: Final[Mapping[str, Callable[[Sequence[Part]], str]]] = {
-    "text": as_text,
-    "markdown": as_markdown,
-    "latex": as_latex,
-}
+    LaTeX is for the package booktabs; sentences and notes are comments.
+    """
+    lines_of = {"text": _text, "markdown": _markdown, "latex": _latex}[form]
+    return "\n\n".join("\n".join(lines_of(part)) for part in parts) + "\n"
 
 
 def as_json(document: object) -> str:
@@ -150,19 +138,18 @@ def shortened(name: str, most: int = 34) -> str:
     return name if len(name) <= most else f"{name[:half]}...{name[-half:]}"
 
 
-def _text(part: Part, width: int) -> Iterator[str]:
+def _text(part: Part) -> Iterator[str]:
+    width = shutil.get_terminal_size((100, 24)).columns
+    wrap = partial(textwrap.wrap, width=width, break_on_hyphens=False)
     for sentence in (part.title, *part.sentences):
-        yield from textwrap.wrap(printable(sentence), width, break_on_hyphens=False)
+        yield from wrap(printable(sentence))
     for title, frame in part.tables:
-        yield ""
-        yield from textwrap.wrap(printable(title), width, break_on_hyphens=False)
-        yield from _text_of_table(_cells(frame), width)
+        yield from ("", *wrap(printable(title)), *_text_of_table(_cells(frame), width))
     if part.notes:
         yield ""
     for note in part.notes:
         # Signatures have no blank to break at.
-        words = printable(note).replace("|", " | ")
-        yield from textwrap.wrap(words, width, subsequent_indent="  ", break_on_hyphens=False)
+        yield from wrap(printable(note).replace("|", " | "), subsequent_indent="  ")
 
 
 def _text_of_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
@@ -229,15 +216,6 @@ def _numeric(rows: Sequence[Sequence[str]]) -> list[bool]:
         place > 0 and all(_NUMBER.match(cell) for cell in column[1:])
         for place, column in enumerate(columns)
     ]
-
-
-def in_markdown(text: str) -> str:
-    r"""Return a text that Markdown shows as it is.
-
-    >>> in_markdown("a_b|c*")
-    'a\\_b\\|c\\*'
-    """
-    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
 
 
 def in_latex(text: str) -> str:

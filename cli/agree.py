@@ -47,7 +47,7 @@ def _agree(arguments: argparse.Namespace) -> int:
 
     from lmms_eval_captions.analysis.agree import report
     from lmms_eval_captions.analysis.agree.agreement import agree
-    from lmms_eval_captions.analysis.tables import RENDERERS, as_json
+    from lmms_eval_captions.analysis.tables import as_json, render
 
     folders = [folder.expanduser() for folder in arguments.folders]
     several = agree(folders, tasks=arguments.tasks, reference=arguments.reference)
@@ -58,6 +58,6 @@ def _agree(arguments: argparse.Namespace) -> int:
         text = pd.DataFrame(lines).to_csv(index=False)
     else:
         parts = [part for found in several for part in report.parts_of(found)]
-        text = RENDERERS[arguments.format](parts)
+        text = render(parts, arguments.format)
     write_output(text, arguments.output)
     return 0

@@ -115,7 +115,7 @@ def _comparison(
     from lmms_eval_captions.analysis.compare import report
     from lmms_eval_captions.analysis.compare.comparison import Comparer, compare_all
     from lmms_eval_captions.analysis.compare.gate import decide, exit_code
-    from lmms_eval_captions.analysis.tables import RENDERERS, Part, as_json
+    from lmms_eval_captions.analysis.tables import Part, as_json, render
 
     shown = names_to_show(captioners, names)
     comparer = Comparer(captioners, arguments.across_judges)
@@ -135,7 +135,7 @@ def _comparison(
         parts.insert(0, report.overview(compared, comparer.names, left_out))
     if decided:
         parts.append(Part("Gates", [one["words"] for one in decided]))
-    return RENDERERS[arguments.format](parts), code
+    return render(parts, arguments.format), code
 
 
 def _paper(
@@ -147,7 +147,7 @@ def _paper(
         fill_tables,
         part_of,
     )
-    from lmms_eval_captions.analysis.tables import RENDERERS, as_json
+    from lmms_eval_captions.analysis.tables import as_json, render
 
     options = Options(arguments.intervals, arguments.mean, arguments.published, arguments.force)
     filled = fill_tables(captioners, names)
@@ -156,4 +156,4 @@ def _paper(
         return as_json(documents(filled).to_dict("records"))
     if arguments.format == "csv":
         return str(documents(filled).to_csv(index=False))
-    return RENDERERS[arguments.format](parts)
+    return render(parts, arguments.format)

@@ -247,7 +247,7 @@ def add_labels(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _labels(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.analysis.tables import RENDERERS, as_json
+    from lmms_eval_captions.analysis.tables import as_json, render
 
     paths = [path.expanduser() for path in arguments.files]
     if arguments.build is None:
@@ -257,7 +257,7 @@ def _labels(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         text = as_json({key: value for of in reports for key, value in of.document.items()})
     else:
-        text = RENDERERS[arguments.format]([of.part for of in reports])
+        text = render([of.part for of in reports], arguments.format)
     write_output(text, arguments.output)
     return 0
 

@@ -68,7 +68,7 @@ def _stability(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.analysis.stability import report
     from lmms_eval_captions.analysis.stability.split import split_all
     from lmms_eval_captions.analysis.stability.stability import document_of, stability
-    from lmms_eval_captions.analysis.tables import RENDERERS, as_json
+    from lmms_eval_captions.analysis.tables import as_json, render
     from lmms_eval_captions.judges.settings import read_data_settings
 
     within = arguments.within / 100
@@ -83,7 +83,7 @@ def _stability(arguments: argparse.Namespace) -> int:
         text = as_json({"stability": documents, "splits": made})
     else:
         parts = [*map(report.part_of, documents), *map(report.part_of_split, splits)]
-        text = RENDERERS[arguments.format](parts)
+        text = render(parts, arguments.format)
     write_output(text, arguments.output)
     return 0
 

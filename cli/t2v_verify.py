@@ -76,7 +76,7 @@ def add_t2v_verify(commands: _SubParsersAction[argparse.ArgumentParser]) -> None
 def _t2v_verify(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.analysis.t2v_verify.report import part_of
     from lmms_eval_captions.analysis.t2v_verify.verify import Options, verify
-    from lmms_eval_captions.analysis.tables import as_json, as_text
+    from lmms_eval_captions.analysis.tables import as_json, render
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
@@ -96,7 +96,7 @@ def _t2v_verify(arguments: argparse.Namespace) -> int:
         found = verify(options, log=lambda line: print(line, file=sys.stderr, flush=True))
     finally:
         SESSION.close()
-    sys.stdout.write(as_text([part_of(found)]))
+    sys.stdout.write(render([part_of(found)]))
     if arguments.output is not None:
         write_output(as_json(found), arguments.output)
     return 0 if any(video["values"] for video in found["videos"]) else 1

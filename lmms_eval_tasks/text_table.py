@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 
@@ -35,3 +36,12 @@ def text_table(
         ).rstrip()
         for row in rows
     ]
+
+
+def in_markdown(text: str) -> str:
+    r"""Return a text that Markdown shows as it is.
+
+    >>> in_markdown("a_b|c*")
+    'a\\_b\\|c\\*'
+    """
+    return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

@@ -13,7 +13,6 @@ import numpy as np
 
 from lmms_eval_captions.analysis.alignment import Counts, align
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
-from lmms_eval_captions.analysis.likeness import differences
 from lmms_eval_captions.analysis.parts import (
     Group,
     VideoParts,
@@ -22,7 +21,7 @@ from lmms_eval_captions.analysis.parts import (
     parts_of,
     tasks_of_groups,
 )
-from lmms_eval_captions.analysis.task_table import Verdicts
+from lmms_eval_captions.analysis.task_table import Verdicts, differences
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
 from lmms_eval_captions.metrics.intervals import Interval, intervals

@@ -9,8 +9,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import Captioner
-from lmms_eval_captions.analysis.likeness import differences
 from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, number, table
+from lmms_eval_captions.analysis.task_table import differences
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark

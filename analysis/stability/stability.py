@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, names_to_show
-from lmms_eval_captions.analysis.likeness import differences
 from lmms_eval_captions.analysis.parts import ordered_groups, parts_of
 from lmms_eval_captions.analysis.tables import listed, plural
-from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, differences
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.metrics.agreement import consistent_times, unstable_that_pass
