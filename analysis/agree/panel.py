@@ -49,28 +49,36 @@ class JudgedRun:
     """By task."""
 
     @property
-    def folder(self) -> Path:
-        """Folder of the results."""
-        return self.runs[-1].path.parent
+    def judge(self) -> str:
+        """The judge as signatures name it, several if tasks have different ones."""
+        return " + ".join(dict.fromkeys(str(t.head["judge"]) for t in self.tables.values()))
 
-    def digests(self) -> _Digests:
-        """Return what stands for each caption."""
+    @property
+    def place(self) -> tuple[Path, frozenset[str]]:
+        """Folder of the results, and the names under which the judge answered."""
+        served = {t.signature.fields.get(SERVED, "") for t in self.tables.values()}
+        return self.runs[-1].path.parent, frozenset(served - {""})
+
+    def fields(self, left_out: frozenset[str] = _NOT_OF_JUDGE) -> dict[str, dict[str, str]]:
+        """Return what the signature of each task says of the judge."""
         return {
-            (task, *key): digest
+            task: {
+                name: value
+                for name, value in {
+                    "judge": str(table.head["judge"]),
+                    "protocol": str(table.head["protocol"]),
+                    **table.signature.fields,
+                }.items()
+                if name not in left_out
+            }
             for task, table in self.tables.items()
-            for *key, digest in zip(
-                *(table.captions()[name] for name in ("video", "copy", "caption_digest")),
-                strict=True,
-            )
         }
 
-    def judge(self) -> str:
-        """Return the judge as signatures name it, several if tasks have different ones."""
-        return " + ".join(dict.fromkeys(_fields(table)["judge"] for table in self.tables.values()))
-
-    def served(self) -> set[str]:
-        """Return the names under which the judge answered."""
-        return {name for t in self.tables.values() if (name := _fields(t).get(SERVED, ""))}
+    def has_judge_of(self, other: JudgedRun) -> bool:
+        """Return if the judge, and how it was asked, is the same in the tasks of both."""
+        ours, theirs = self.fields(), other.fields()
+        is_same = all(ours[task] == theirs[task] for task in ours.keys() & theirs.keys())
+        return is_same and self.judge == other.judge
 
 
 @dataclass(slots=True)
@@ -150,32 +158,24 @@ def panels_of(runs: Sequence[JudgedRun], reference: str | None) -> list[Panel]:
     """
     panels = []
     for name, benchmark in all_benchmarks().items():
-        own = []
-        for run in runs:
-            tables = {t: table for t, table in run.tables.items() if t in benchmark.tasks}
-            if tables:
-                own.append(replace(run, tables=tables))
+        own = [
+            replace(run, tables=tables)
+            for run in runs
+            if (tables := {t: of for t, of in run.tables.items() if t in benchmark.tasks})
+        ]
         if own:
-            panels.append(_panel(name, benchmark, own))
-    return panels if reference is None else _with_reference(panels, reference)
-
-
-def _panel(name: str, benchmark: Benchmark[Any, Any], runs: Sequence[JudgedRun]) -> Panel:
-    captioners = _captioners(runs)
-    judges = _judges(runs, captioners)
-    _name_judges(judges)
-    present = {task for run in runs for task in run.tables}
-    tasks = tuple(task for task in benchmark.tasks if task in present)
-    return Panel(name, benchmark, tasks, tuple(_captioner_names(runs, captioners)), tuple(judges))
-
-
-def _with_reference(panels: Sequence[Panel], reference: str) -> list[Panel]:
-    names = dict.fromkeys(judge.name for panel in panels for judge in panel.judges)
-    meant = [name for name in names if name == reference]
-    meant = meant or [name for name in names if reference in name]
+            captioners = _captioners(own)
+            present = {task for run in own for task in run.tables}
+            tasks = tuple(task for task in benchmark.tasks if task in present)
+            names = _captioner_names(own, captioners)
+            panels.append(Panel(name, benchmark, tasks, names, tuple(_judges(own, captioners))))
+    if reference is None:
+        return panels
+    known = dict.fromkeys(judge.name for panel in panels for judge in panel.judges)
+    meant = [reference] if reference in known else [name for name in known if reference in name]
     if len(meant) != 1:
         raise SettingsError(
-            f"--reference: expected one of {', '.join(names)}, got {reference!r:.80}"
+            f"--reference: expected one of {', '.join(known)}, got {reference!r:.80}"
         )
     return [
         replace(panel, judges=tuple(sorted(panel.judges, key=lambda j: j.name != meant[0])))
@@ -188,7 +188,11 @@ def _captioners(runs: Sequence[JudgedRun]) -> list[int]:
     known: list[_Digests] = []
     places: list[int] = []
     for run in runs:
-        own = run.digests()
+        own: _Digests = {}
+        for task, table in run.tables.items():
+            rows = table.captions()
+            for *key, digest in zip(rows["video"], rows["copy"], rows["caption_digest"]):
+                own[task, *key] = digest
         place = next((i for i, other in enumerate(known) if _are_same(own, other)), len(known))
         if place == len(known):
             known.append({})
@@ -211,42 +215,24 @@ def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]
     """
     judges: list[Judge] = []
     for run, captioner in zip(runs, captioners, strict=True):
-        alike = [
-            judge
-            for judge in judges
-            if all(_is_same_judge(run, other) for other in judge.runs.values())
-        ]
-        older = next((j for j in alike if _is_in_folder(run, j.runs.get(captioner))), None)
-        if older is not None:
-            before = older.runs[captioner]
-            older.runs[captioner] = replace(
-                run, runs=(*before.runs, *run.runs), tables={**before.tables, **run.tables}
-            )
-            continue
-        free = [judge for judge in alike if captioner not in judge.runs]
-        # Prefer the one that answered under the same name.
-        free.sort(key=lambda judge: next(iter(judge.runs.values())).served() != run.served())
-        if not free:
-            free = [Judge(run.judge())]
-            judges.append(free[0])
-        free[0].runs[captioner] = run
+        alike = [j for j in judges if all(run.has_judge_of(other) for other in j.runs.values())]
+        for judge in alike:
+            before = judge.runs.get(captioner)
+            if before is not None and before.place == run.place:
+                judge.runs[captioner] = replace(
+                    run, runs=(*before.runs, *run.runs), tables={**before.tables, **run.tables}
+                )
+                break
+        else:
+            free = [judge for judge in alike if captioner not in judge.runs]
+            # Prefer the one that answered under the same name.
+            free.sort(key=lambda judge: next(iter(judge.runs.values())).place[1] != run.place[1])
+            if not free:
+                free = [Judge(run.judge)]
+                judges += free
+            free[0].runs[captioner] = run
+    _name_judges(judges)
     return judges
-
-
-def _is_in_folder(run: JudgedRun, other: JudgedRun | None) -> bool:
-    return other is not None and run.folder == other.folder and run.served() == other.served()
-
-
-def _is_same_judge(first: JudgedRun, second: JudgedRun) -> bool:
-    shared = first.tables.keys() & second.tables.keys()
-    sides = [[_fields(run.tables[t], _NOT_OF_JUDGE) for t in shared] for run in (first, second)]
-    return sides[0] == sides[1] and first.judge() == second.judge()
-
-
-def _fields(table: TaskTable, left_out: frozenset[str] = frozenset()) -> dict[str, str]:
-    head = {"judge": str(table.head["judge"]), "protocol": str(table.head["protocol"])}
-    fields = {**head, **table.signature.fields}
-    return {name: value for name, value in fields.items() if name not in left_out}
 
 
 def _name_judges(judges: Sequence[Judge]) -> None:
@@ -257,14 +243,14 @@ def _name_judges(judges: Sequence[Judge]) -> None:
         if len(alike) == 1:
             continue
         firsts = [next(iter(judge.runs.values())) for judge in alike]
-        details: list[dict[str, str]] = [{} for _ in alike]
-        for first, fields in zip(firsts, details, strict=True):
-            for table in first.tables.values():
-                fields.update(_fields(table, left_out))
+        details = [
+            {key: value for of in first.fields(left_out).values() for key, value in of.items()}
+            for first in firsts
+        ]
         keys = [
             key
-            for key in dict.fromkeys(key for fields in details for key in fields)
-            if len({fields.get(key) for fields in details}) > 1
+            for key in dict.fromkeys(key for of in details for key in of)
+            if len({of.get(key) for of in details}) > 1
         ]
         words = [", ".join(f"{k} {of[k]}" for k in keys if k in of) for of in details]
         for judge, first, text in zip(alike, firsts, words, strict=True):
@@ -272,11 +258,12 @@ def _name_judges(judges: Sequence[Judge]) -> None:
             judge.name = f"{name} ({shown or 'plain'})"
 
 
-def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[str]:
+def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> tuple[str, ...]:
     """Name the captioners by what their folders have in common, else by their first folder."""
     owned: list[list[str]] = [[] for _ in range(max(captioners) + 1)]
     for run, place in zip(runs, captioners, strict=True):
         owned[place].append(run.name)
     ends = [{name.rpartition("/")[2] for name in own} for own in owned]
-    names = [of.pop() if len(of) == 1 else "" for of in ends]
-    return names if len(set(names)) == len(names) and all(names) else [own[0] for own in owned]
+    names = tuple(of.pop() if len(of) == 1 else "" for of in ends)
+    is_clear = len(set(names)) == len(names) and all(names)
+    return names if is_clear else tuple(own[0] for own in owned)

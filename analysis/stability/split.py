@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from lmms_eval_captions.analysis.stability.stability import PAPER_RUNS, Repeated, notes_of
+import numpy as np
+
+from lmms_eval_captions.analysis.stability.stability import KEY, PAPER_RUNS, Repeated, notes_of
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Task
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.split_folder import DATA, MANIFEST
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Question = tuple[str, str, int]
 """A question of a file: its video, its text, and how often the text came before."""
@@ -63,8 +67,7 @@ _WHY: Final[Mapping[Part, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(NamedTuple):
     """A benchmark that was split."""
 
     benchmark: str
@@ -149,14 +152,21 @@ def _split(
     folders = {
         part: _new_folder(folder.expanduser() / f"{benchmark.name}-{part}") for part in PARTS
     }
-    judged = {task for of in several for task in of.questions["task"].unique()}
+    judged = _judged_questions(several, only)
     tasks_of: dict[str, list[Task]] = {}
     for task in benchmark.tasks.values():
-        if task.name in judged:
+        if task.name in set(judged["task"]):
             tasks_of.setdefault(question_file.name(task.fields), []).append(task)
-    files = {}
+    files: dict[str, Counter[Fate]] = {}
     for name, tasks in tasks_of.items():
-        fates = _fates(benchmark, settings, tasks, several, only)
+        number = _numbering()
+        official = [
+            number(benchmark.video_id(doc), benchmark.question_text(question))
+            for doc in benchmark.read(settings, tasks[0])
+            for question in benchmark.questions(doc)
+        ]
+        known = _fates(judged[judged["task"].isin([task.name for task in tasks])], len(tasks), only)
+        fates = {question: known.get(question, "never judged") for question in official}
         files[name] = Counter(fates.values())
         if files[name]["never judged"] == len(fates):
             raise DataError(
@@ -177,50 +187,31 @@ def _split(
     return done
 
 
-def _fates(
-    benchmark: Benchmark[Any, Any],
-    settings: DataSettings,
-    tasks: Sequence[Task],
-    several: Sequence[Repeated],
-    only: Collection[str],
-) -> dict[Question, Fate]:
-    """Return what becomes of each question of a file, in the file's order."""
-    names = {task.name for task in tasks}
-    known: dict[Question, dict[str, bool | None]] = {}
-    chosen: set[Question] = set()
+def _judged_questions(several: Sequence[Repeated], only: Sequence[str]) -> pd.DataFrame:
+    """Return a row per task and question: if any verdicts differ, and if all are the same."""
+    import pandas as pd
+
+    found = []
     for repeated in several:
-        questions, same = repeated.questions, repeated.headline
-        differs = (same == False).fillna(value=False).any(axis=1).to_numpy()  # noqa: E712 - of pandas
-        is_same = same.fillna(value=False).all(axis=1).to_numpy()
-        inside = questions[_sections(repeated)].isin(list(only)).any(axis=1)
-        rows = zip(questions["task"], questions["video"], questions["question"],
-                   questions["asked_before"], differs, is_same, inside, strict=True)  # fmt: skip
-        for task, video, text, before, differ, equal, is_inside in rows:
-            if task in names:
-                question = (video, text, int(before))
-                known.setdefault(question, {})[task] = False if differ else True if equal else None
-                if is_inside:
-                    chosen.add(question)
-    number = _numbering()
-    official = [
-        number(benchmark.video_id(doc), benchmark.question_text(question))
-        for doc in benchmark.read(settings, tasks[0])
-        for question in benchmark.questions(doc)
-    ]
-    return {
-        question: _fate(known.get(question), len(names), is_chosen=not only or question in chosen)
-        for question in official
-    }
+        same = repeated.headline.reset_index(drop=True)
+        found.append(
+            repeated.questions[list(KEY)].assign(
+                differs=(~same).fillna(value=False).any(axis=1),
+                is_same=same.fillna(value=False).all(axis=1),
+                is_chosen=repeated.questions[_sections(repeated)].isin(list(only)).any(axis=1),
+            )
+        )
+    return pd.concat(found).drop_duplicates(list(KEY), keep="last")
 
 
-def _fate(same: Mapping[str, bool | None] | None, n_tasks: int, *, is_chosen: bool) -> Fate:
-    if same is None:
-        return "never judged"
-    if all(same.values()) and len(same) == n_tasks:
-        return "stable"
-    if not is_chosen:
-        return "other group"
-    return "different" if False in same.values() else "not known"
+def _fates(judged: pd.DataFrame, n_tasks: int, only: Sequence[str]) -> dict[Question, Fate]:
+    """Return what becomes of each question that was judged in some tasks of a file."""
+    of_questions = judged.groupby(list(KEY[1:]), sort=False)
+    is_stable = of_questions["is_same"].all() & (of_questions.size() == n_tasks)
+    is_other = ~of_questions["is_chosen"].any() & bool(only)
+    names: tuple[Fate, ...] = ("stable", "other group", "different")
+    flags = [is_stable, is_other, of_questions["differs"].any()]
+    return dict(zip(is_stable.index, np.select(flags, names, "not known").tolist(), strict=True))
 
 
 def _numbering() -> Callable[[str, str], Question]:
