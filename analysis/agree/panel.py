@@ -188,11 +188,13 @@ def _captioners(runs: Sequence[JudgedRun]) -> list[int]:
     known: list[_Digests] = []
     places: list[int] = []
     for run in runs:
-        own: _Digests = {}
-        for task, table in run.tables.items():
-            rows = table.captions()
-            for *key, digest in zip(rows["video"], rows["copy"], rows["caption_digest"]):
-                own[task, *key] = digest
+        own: _Digests = {
+            (task, video, copy): digest
+            for task, table in run.tables.items()
+            for video, copy, digest in table.captions()[
+                ["video", "copy", "caption_digest"]
+            ].itertuples(index=False)
+        }
         place = next((i for i, other in enumerate(known) if _are_same(own, other)), len(known))
         if place == len(known):
             known.append({})
