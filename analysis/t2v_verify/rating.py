@@ -115,13 +115,15 @@ def _chains(generated: Path, original: Path) -> Callable[[JudgeConfig], Sequence
         shown = attach_pictures(messages, *await asyncio.to_thread(pictures))
         request = request_of(_PROMPT, shown, config=config, seed=run, stand_in=lambda: _STAND_IN)
         asked = await ask(request, read_ratings)
-        scoring = None if asked.value is None else "plain"
         return [
             ScoresJudgement(
-                run=run, **asked.outcome(), numbers=asked.value or {}, distributions={},
-                scoring=scoring,
+                run=run,
+                **asked.outcome(),
+                numbers=asked.value or {},
+                distributions={},
+                scoring=None if asked.value is None else "plain",
             )
-        ]  # fmt: skip
+        ]
 
     return lambda config: [partial(chain, config=config, run=run) for run in range(config.runs)]
 

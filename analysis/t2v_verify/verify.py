@@ -30,6 +30,8 @@ from lmms_eval_captions.model_wrappers.video.endings import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lmms_eval_captions.analysis.t2v_verify.clip_model import Embedding
+
 Document = dict[str, Any]
 Measures = dict[str, float]
 """Values by the name of the measure."""
@@ -86,22 +88,14 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
     captions = {} if options.captions is None else read_captions_file(options.captions)
     scores = read_scores(options.scores) if options.scores else {}
     clip = None if options.clip is None else ClipModel(options.clip)
-    values: dict[Key, Measures] = {key: {} for key in videos}
-    steady: dict[str, Measures] = {}
-    reasons: dict[Key, str] = {}
-    for video, keys in groupby(sorted(videos, key=lambda key: key[::-1]), key=lambda key: key[2]):
-        log(video)
-        paths = {key: videos[key] for key in keys}
-        _measure(paths, originals.get(video), options.n_frames, clip, captions,
-                 (values, steady, reasons))  # fmt: skip
+    values, steady, reasons = _measured(videos, originals, options.n_frames, clip, captions, log)
     judge = ask_judge(videos, originals) if options.asks_judge else None
     table = pd.DataFrame(list(values.values()), pd.MultiIndex.from_tuples(videos, names=_KEY))
     table = table.join(_rated("people", people))
     if judge is not None:
         table = table.join(_rated("judge", judge.ratings))
     means = list(_means(table))
-    remarks += _other_videos(videos)
-    remarks += _other_captioners(videos, scores)
+    remarks += _remarks(videos, scores)
     if clip is not None and clip.n_cut:
         remarks.append(f"{clip.n_cut} captions are longer than CLIP reads, and lost their end.")
     return {
@@ -166,49 +160,55 @@ def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
     return originals
 
 
-def _measure(
+def _measured(
     videos: Mapping[Key, Path],
-    path: Path | None,
+    originals: Mapping[str, Path],
     n_frames: int,
     clip: ClipModel | None,
     captions: Mapping[tuple[str, str], str],
-    found: tuple[dict[Key, Measures], dict[str, Measures], dict[Key, str]],
-) -> None:
-    """Compare the generated videos of one original with it, which is read once.
+    log: Callable[[str], None],
+) -> tuple[dict[Key, Measures], dict[str, Measures], dict[Key, str]]:
+    """Compare generated videos with their originals, each of which is read once.
 
-    Args:
-        videos: Generated videos.
-        path: The original; ``None`` if there is none.
-        n_frames: Frames of each video.
-        clip: Compares embeddings, too, if it is given.
-        captions: Caption by captioner and video, for the CLIP model.
-        found: Gets each video's measures, those of the original, and why a video has none.
+    Returns:
+        Each video's measures, empty if it was not compared; the inter-frame measures of each
+        original; and why a video was not compared.
     """
-    values, steady, reasons = found
-    name = next(iter(videos))[2]
-    if path is None:
-        reasons.update(dict.fromkeys(videos, f"no original is called {name!r:.80}"))
-        return
-    try:
-        original = frames_of(path, n_frames)
-    except DataError as error:
-        reasons.update(dict.fromkeys(videos, str(error)))
-        return
-    steady[name] = steadiness(original)
-    of_original = clip and clip.of_frames(original)
-    for key, generated in videos.items():
-        try:
-            frames = frames_of(generated, n_frames)
-        except DataError as error:
-            reasons[key] = str(error)
+    values: dict[Key, Measures] = {key: {} for key in videos}
+    steady: dict[str, Measures] = {}
+    reasons: dict[Key, str] = {}
+    for video, keys in groupby(sorted(videos, key=lambda key: key[::-1]), key=lambda key: key[2]):
+        log(video)
+        if video not in originals:
+            reasons.update(dict.fromkeys(keys, f"no original is called {video!r:.80}"))
             continue
-        values[key] = {**likeness(frames, original), **steadiness(frames)}
-        if clip is not None and of_original is not None:
-            embedding = clip.of_frames(frames)
-            values[key]["CLIP to original"] = cosine(embedding, of_original)
-            caption = captions.get((key[0], key[2]))
-            if caption is not None:
-                values[key]["CLIP to caption"] = cosine(embedding, clip.of_text(caption))
+        try:
+            original = frames_of(originals[video], n_frames)
+        except DataError as error:
+            reasons.update(dict.fromkeys(keys, str(error)))
+            continue
+        steady[video] = steadiness(original)
+        embedding = clip and clip.of_frames(original)
+        for key in keys:
+            try:
+                frames = frames_of(videos[key], n_frames)
+            except DataError as error:
+                reasons[key] = str(error)
+                continue
+            values[key] = {**likeness(frames, original), **steadiness(frames)}
+            if clip is not None and embedding is not None:
+                caption = captions.get((key[0], video))
+                values[key] |= _by_clip(clip, clip.of_frames(frames), embedding, caption)
+    return values, steady, reasons
+
+
+def _by_clip(
+    clip: ClipModel, generated: Embedding, original: Embedding, caption: str | None
+) -> Measures:
+    values = {"CLIP to original": cosine(generated, original)}
+    if caption is not None:
+        values["CLIP to caption"] = cosine(generated, clip.of_text(caption))
+    return values
 
 
 def _rated(who: str, ratings: Sequence[tuple[Key, Mapping[str, float]]]) -> pd.DataFrame:
@@ -278,17 +278,14 @@ def _unknown_ratings(rated: set[Key], videos: Iterable[Key]) -> Iterator[str]:
         yield f"Ratings of missing videos, left out: {n_others}."
 
 
-def _other_videos(videos: Iterable[Key]) -> Iterator[str]:
+def _remarks(videos: Iterable[Key], scores: Scores) -> Iterator[str]:
     of_captioners: dict[tuple[str, str], set[str]] = {}
     for captioner, generator, video in videos:
         of_captioners.setdefault((captioner, generator), set()).add(video)
     if len({frozenset(names) for names in of_captioners.values()}) > 1:
         yield "Captioners have different videos: their means are not of the same ones."
-
-
-def _other_captioners(videos: Iterable[Key], scores: Scores) -> Iterator[str]:
     scored = {captioner for values in scores.values() for captioner in values}
-    captioners = {captioner for captioner, *_ in videos}
+    captioners = {captioner for captioner, _ in of_captioners}
     if scores and captioners - scored:
         yield f"No score of {', '.join(sorted(captioners - scored))}."
     if scored - captioners:
