@@ -1,1 +1,1 @@
-"""What finished runs say: compare, agree, stability, labels, report."""
+"""Analyses of finished runs: compare, agree, stability, labels, report."""

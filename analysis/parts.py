@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 Group = tuple[str, str]
 """A section of the breakdown and the name of a group in it."""
 _Lists = list[list[list[Any]]]
-"""What a metric reads of each caption, shape (n_runs, n_captions, n_values)."""
+"""Values that a metric reads of each caption, shape (n_runs, n_captions, n_values)."""
 
 
 class VideoParts(NamedTuple):
-    """What each video adds to a metric."""
+    """Contributions of each video to a metric."""
 
     videos: NDArray[np.object_]
     """Ids of the videos of any side, sorted."""

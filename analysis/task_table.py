@@ -66,7 +66,7 @@ class TaskTable:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether a sample of the questions was judged."""
+        """True if a sample of the questions was judged."""
         return "weight" in self.rows
 
     @cached_property
@@ -105,7 +105,7 @@ class Verdicts:
     tables: tuple[TaskTable, ...]
     """The task itself, or the tasks of the group."""
     is_pooled: bool
-    """Whether the group's numbers are over all questions together, not means of its tasks'."""
+    """True if the group's numbers are over all questions together, not means of its tasks'."""
 
     @property
     def benchmark(self) -> Benchmark[Any, Any]:
@@ -114,7 +114,7 @@ class Verdicts:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether a sample of the questions was judged."""
+        """True if a sample of the questions was judged."""
         return any(table.is_sampled for table in self.tables)
 
     def rows(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""How far judges of the same captions agree, who is more lenient, and how they rank captioners."""
+"""Agreement of judges on the same captions, their leniency, and their ranking of captioners."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
 from lmms_eval_captions.metrics.agreement import (
     Coefficient,
+    Ratings,
     agreement_interval,
     kappa_parts,
     ratings_of,
@@ -54,7 +55,7 @@ class Shared(NamedTuple):
     tables: list[tuple[str, tuple[TaskTable, ...]]]
     """Captioner, and each judge's verdicts on the same questions of one task."""
     left_out: Counter[str]
-    """What was left out, or must be known, with its number."""
+    """Number of captions and questions by the reason for which they were left out or doubted."""
 
     def side(self, place: int, captioner: str | None = None, task: str | None = None) -> Verdicts:
         """Return one judge's verdicts over captioners and tasks, as terms of a mean."""
@@ -202,12 +203,16 @@ class Units:
         columns = [self.rows[place].tolist() for place in range(self.n_raters)]
         return list(zip(*columns, strict=True))
 
+    def ratings(self) -> Ratings:
+        """Return the labels or numbers as indices of categories."""
+        ratings = ratings_of(self.values(), self.categories)
+        if len(self.rows):
+            return ratings
+        return replace(ratings, codes=np.empty((0, self.n_raters), dtype=np.intp))
+
     def interval(self, coefficient: Coefficient) -> Interval:
         """Return an agreement with its interval over videos."""
-        ratings = ratings_of(self.values(), self.categories)
-        if not len(self.rows):
-            ratings = replace(ratings, codes=np.empty((0, self.n_raters), dtype=np.intp))
-        return agreement_interval(ratings, self.videos(), coefficient=coefficient)
+        return agreement_interval(self.ratings(), self.videos(), coefficient=coefficient)
 
     def videos(self) -> Any:  # noqa: ANN401 - of numpy
         """Return the index of each unit's video."""
@@ -239,8 +244,8 @@ class Units:
 
     def confusion(self) -> Document:
         """Return the table of two raters' labels, a row per label of the first."""
-        ratings = ratings_of(self.scored().values(), self.categories)
-        counts = kappa_parts(ratings).sum(axis=0) if len(ratings.codes) else np.empty((0, 0))
+        ratings = self.scored().ratings()
+        counts = kappa_parts(ratings).sum(axis=0)
         labels = list(map(str, ratings.categories))
         return {"labels": labels, "counts": counts.astype(int).tolist()}
 
@@ -514,9 +519,9 @@ def price_of(runs: Iterable[RunResults]) -> Document:
     for document in documents:
         n_calls += _count(document, "judging", "calls")
         n_unpaid += _count(document, "judging", "shared")
-        for endpoint in _member(document, "judging", "from_store") or ():
+        for endpoint in _names(document, "judging", "from_store"):
             n_unpaid += _count(document, "judging", "from_store", endpoint)
-        for task in _member(document, "tasks") or ():
+        for task in _names(document, "tasks"):
             # Groups count their tasks' questions again.
             if not _member(document, "tasks", task, "tasks"):
                 n_verdicts += _count(document, "tasks", task, "unscored", "of")
@@ -532,6 +537,11 @@ def _member(document: Any, *names: str) -> Any:  # noqa: ANN401 - of JSON's type
     for name in names:
         document = document.get(name) if isinstance(document, Mapping) else None
     return document
+
+
+def _names(document: Mapping[str, object], *names: str) -> list[str]:
+    member = _member(document, *names)
+    return list(member) if isinstance(member, Mapping) else []
 
 
 def _count(document: Mapping[str, object], *names: str) -> int:

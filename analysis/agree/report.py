@@ -1,4 +1,4 @@
-"""What ``agree`` prints: a sentence per judge, then tables; or CSV."""
+"""Output of ``agree``: a sentence per judge, then tables; or CSV."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _N_MOVED: Final = 5
 
 
 class Cell(NamedTuple):
-    """What is compared: a metric over all questions of a task or group, or over some of them."""
+    """Unit of comparison: a metric over all questions of a task or group, or over some of them."""
 
     name: str
     metric: str
@@ -69,7 +69,7 @@ class Contrast(NamedTuple):
     interval: tuple[float, float] | None
     """Simultaneous 95% interval: it excludes 0 exactly if ``p_value`` is below 0.05."""
     outcome: Outcome
-    """Whether the second captioner is better; ``tied`` without a significant difference."""
+    """Result of the second captioner; ``tied`` without a significant difference."""
 
 
 class Row(NamedTuple):

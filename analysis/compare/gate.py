@@ -30,7 +30,7 @@ class Gate:
     """Task or group; empty for the first that is compared and has the metric."""
     metric: str
     is_lower: bool
-    """Whether the difference must be at least the bound, else at most."""
+    """True if the difference must be at least the bound, else at most."""
     bound: float
 
     @classmethod

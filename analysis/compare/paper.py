@@ -27,7 +27,7 @@ _SLASH: Final = " / "
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a paper table shows in addition to the scores."""
+    """Parts of a paper table in addition to the scores."""
 
     intervals: bool = False
     mean: bool = False
@@ -35,7 +35,7 @@ class Options:
     published: bool = False
     """The paper's own rows."""
     force: bool = False
-    """Whether scores by the offline stand-in are shown."""
+    """True to show scores by the offline stand-in."""
 
 
 class Filled(NamedTuple):
@@ -244,7 +244,9 @@ def _frame(filled: Filled, places: range, options: Options) -> _Frame:
     with_mean = options.mean and len(columns) > 1 and all(column.metrics for column in columns)
     if with_mean:
         header.append(("Mean", _SLASH.join(label for _, label in columns[0].metrics)))
-        means = numbers.groupby(["row", "place"])["value"].mean(skipna=False).unstack()
+        first = numbers[numbers["place"] < len(columns[0].metrics)]
+        of_places = first.groupby(["row", "place"])["value"]
+        means = of_places.agg(lambda values: values.mean(skipna=False)).unstack()
         for row, of in zip(rows, means.to_numpy(), strict=True):
             row.append(_SLASH.join(number(mean, digits) for mean in of))
     if options.published and not has_blocks:

@@ -1,4 +1,4 @@
-"""What ``compare`` prints: an answer in a sentence, the ranking, and tables; or JSON and CSV."""
+"""Output of ``compare``: an answer in a sentence, the ranking, and tables; or JSON and CSV."""
 
 from __future__ import annotations
 

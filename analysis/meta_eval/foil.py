@@ -1,4 +1,4 @@
-"""How often metrics prefer the right caption of FOIL's pairs, G-VEval's Table 7."""
+"""Share of FOIL's pairs whose right caption a metric prefers, G-VEval's Table 7."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Kind = Literal["right", "partly", "missed", "wrong", "other"]
-"""What a verdict says: the caption answers the question; in part; does not; wrongly."""
+"""Meaning of a verdict: the caption answers the question; in part; does not; wrongly."""
 RATED: Final = 253
 """Code of a question that has numbers and no label."""
 UNSCORED: Final = 254

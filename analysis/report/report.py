@@ -34,7 +34,7 @@ LIBRARY: Final = "echarts-6.1.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user chooses of a report."""
+    """Options of a report, from the command line."""
 
     tasks: tuple[str, ...] = ()
     """Tasks and groups to show, all if empty."""
@@ -50,9 +50,9 @@ class Report:
 
     html: str
     is_empty: bool
-    """Whether there is nothing of any run to show."""
+    """True if no run has anything to show."""
     notes: Sequence[str]
-    """What is missing, a sentence each."""
+    """Missing parts, a sentence each."""
 
 
 def make_report(folders: Sequence[Path], options: Options, settings: DataSettings) -> Report:

@@ -54,12 +54,12 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a report is made of."""
+    """Material of a report."""
 
     captioners: Sequence[Captioner]
     views: Sequence[View]
     missing: Sequence[str]
-    """What is missing, a sentence each."""
+    """Missing parts, a sentence each."""
 
 
 def sources_of(folders: Sequence[Path]) -> Sources:

@@ -36,7 +36,7 @@ class LoggedCaption:
 
     text: str
     judgements: Sequence[Judgement]
-    """Of all judge runs; those of a run in the order of the questions."""
+    """Replies of all judge runs; those of a run in the order of the questions."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Texts:
     blocks: list[str] = field(default_factory=list)
     has_replies: bool = False
     missing: list[str] = field(default_factory=list)
-    """What is missing, a sentence each."""
+    """Missing parts, a sentence each."""
     _rows: list[list[Any]] = field(default_factory=list)
     _without: dict[str, list[str]] = field(default_factory=dict)
     """Captioner to its tasks without a sample log."""

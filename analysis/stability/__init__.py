@@ -1,1 +1,1 @@
-"""How often a judge repeats its verdicts, and a benchmark split by it."""
+"""Verdicts that a judge repeats, and a benchmark split by them."""

@@ -1,4 +1,4 @@
-"""What ``stability`` prints."""
+"""Output of ``stability``."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ FATES: Final[Mapping[Fate, tuple[Part, str]]] = {
     ),
     "never judged": ("unstable", "asked of no captioner"),
 }  # fmt: skip
-"""What may become of a question: its part, and why."""
+"""Possible fates of a question: its part, and why."""
 _README: Final = """\
 # {benchmark}-{part}
 
@@ -74,7 +74,7 @@ class Split(NamedTuple):
     folders: Mapping[Part, Path]
     """Each a value of ``LMMS_CAPTIONS_DATA``."""
     files: Mapping[str, Counter[Fate]]
-    """What became of each official file's questions."""
+    """Questions of each official file, counted by their fate."""
 
     def n_of(self, part: Part) -> int:
         """Return the number of questions in a part."""

@@ -1,4 +1,4 @@
-"""How often a judge repeats its verdicts, by captioner and group, and the noise of scores."""
+"""Share of verdicts that a judge repeats, by captioner and group, and the noise of scores."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAPER_CAPTIONERS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """Whether each question of a task or group got the same verdict in every judge run."""
+    """Questions of a task or group, and if they got the same verdict in every judge run."""
 
     name: str
     captioners: tuple[str, ...]
@@ -62,7 +62,7 @@ class Repeated:
 
     @property
     def headline(self) -> pd.DataFrame:
-        """Whether the headline's verdict is the same."""
+        """The headline's member of ``same``."""
         return self.same[self.benchmark.headline]
 
     @property

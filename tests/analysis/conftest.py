@@ -1,4 +1,4 @@
-"""Fixtures of tests of pages."""
+"""Fixtures of pages: the sample, the offline judge, a headless browser."""
 
 from __future__ import annotations
 

@@ -82,6 +82,7 @@ def test_identical_captioners_keep_a_bound_below_0(tmp_path: Path) -> None:
 def test_a_run_without_a_score_decides_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """If too much is unscored, the rest may be the easier part."""
     a, b = (drawn("vcapsbench", seed, n_runs=1) for seed in (1, 2))
     folders = [plant(tmp_path / name, "vcapsbench", v) for name, v in (("a", a), ("b", b))]
     path = next((folders[1] / "m").glob("*_results.json"))

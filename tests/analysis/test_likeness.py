@@ -78,6 +78,7 @@ def test_what_moves_no_score_may_differ(
 def test_another_version_that_answered_is_another_judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """If both runs name one."""
     for name, served in (("a", "gpt-4o-2024-08-06"), ("b", "gpt-4o-2024-11-20")):
         of = records("vcapsbench", drawn("vcapsbench", 1))
         write_run(

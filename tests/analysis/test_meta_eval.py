@@ -63,6 +63,7 @@ def test_without_java_the_classic_rows_say_what_to_install(bench: pytest.MonkeyP
 
 
 def _human() -> dict[str, float]:
+    """Ratings of every candidate by the first annotator, as a metric."""
     return {item.video_id: item.ratings[0][4] for item in read_items(read_settings())}
 
 

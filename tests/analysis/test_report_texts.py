@@ -27,9 +27,11 @@ PIECES = (
 )  # fmt: skip
 N = 500
 LONG = "a long reply </script> " * 45_000
+"""A text of 1 MB."""
 
 
 def hostile_texts() -> list[str]:
+    """Return different texts, as many as asked for."""
     rng = random.Random(0)
     return [" ".join(rng.sample(PIECES, rng.randrange(1, 6))) + f" {place}" for place in range(N)]
 

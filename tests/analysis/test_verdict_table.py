@@ -101,6 +101,7 @@ def test_a_damaged_file_is_named_with_its_column(
 
 
 def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    """A file that was cut off, such as by a full disk."""
     _plant(tmp_path / "alpha", 0)
     (path,) = tmp_path.rglob("*_verdicts_vdc_short.parquet")
     path.write_bytes(path.read_bytes()[:-100])
