@@ -31,31 +31,22 @@ def add_agree(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         nargs="+",
         metavar="FOLDER",
         help="results folders with the same captions, of one captioner or several, each scored by "
-        "several judges; which belong together is found from the captions",
+        "several judges, the judge to compare with first; which belong together is found from the "
+        "captions",
     )
     add_tasks(command)
-    command.add_argument(
-        "--reference",
-        metavar="JUDGE",
-        help="the judge that others are compared with (default: the first folder's)",
-    )
-    add_format(command)
+    add_format(command, "text", "markdown", "latex", "json")
 
 
 def _agree(arguments: argparse.Namespace) -> int:
-    import pandas as pd
-
     from lmms_eval_captions.analysis.agree import report
     from lmms_eval_captions.analysis.agree.agreement import agree
     from lmms_eval_captions.analysis.tables import as_json, render
 
     folders = [folder.expanduser() for folder in arguments.folders]
-    several = agree(folders, tasks=arguments.tasks, reference=arguments.reference)
+    several = agree(folders, tasks=arguments.tasks)
     if arguments.format == "json":
         text = as_json(report.documents(several))
-    elif arguments.format == "csv":
-        lines = [line for found in several for line in report.lines(found)]
-        text = pd.DataFrame(lines).to_csv(index=False)
     else:
         parts = [part for found in several for part in report.parts_of(found)]
         text = render(parts, arguments.format)

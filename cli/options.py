@@ -75,14 +75,18 @@ def add_tasks(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_format(command: argparse.ArgumentParser) -> None:
-    """Add ``--format`` and ``--output`` to a command that prints tables."""
-    command.add_argument(
-        "--format",
-        choices=["text", "markdown", "latex", "csv", "json"],
-        default="text",
-        help="output format",
-    )
+def add_format(
+    command: argparse.ArgumentParser,
+    *formats: str,
+) -> None:
+    """Add ``--format`` and ``--output`` to a command that prints tables.
+
+    Args:
+        command: Parser of the command.
+        formats: Formats (default: text, markdown, latex, csv, json).
+    """
+    choices = formats or ("text", "markdown", "latex", "csv", "json")
+    command.add_argument("--format", choices=choices, default="text", help="output format")
     add_output(command)
 
 

@@ -34,13 +34,6 @@ def add_stability(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     command.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="results folders")
     add_tasks(command)
     command.add_argument(
-        "--within",
-        type=_percentage,
-        default=5.0,
-        metavar="PERCENT",
-        help="numbers are the same if they differ by at most this part of their scale (default: 5)",
-    )
-    command.add_argument(
         "--split",
         type=Path,
         metavar="DIR",
@@ -71,12 +64,11 @@ def _stability(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.analysis.tables import as_json, render
     from lmms_eval_captions.judges.settings import read_data_settings
 
-    within = arguments.within / 100
-    several = stability(arguments.folders, split_names(arguments.tasks), within=within)
+    several = stability(arguments.folders, split_names(arguments.tasks))
     splits = []
     if arguments.split is not None:
         settings, only = read_data_settings(), tuple(arguments.only)
-        splits = split_all(several, settings, arguments.split, within=within, only=only)
+        splits = split_all(several, settings, arguments.split, only=only)
     documents = [document_of(repeated) for repeated in several]
     if arguments.format == "json":
         made = list(map(report.split_document, splits))
@@ -86,13 +78,3 @@ def _stability(arguments: argparse.Namespace) -> int:
         text = render(parts, arguments.format)
     write_output(text, arguments.output)
     return 0
-
-
-def _percentage(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"expected a number from 0 to 100, got {text!r:.80}")
-    return value

@@ -69,23 +69,19 @@ class Shared(NamedTuple):
         return Verdicts("", tuple(tables), is_pooled=False)
 
 
-def agree(
-    folders: Sequence[Path], *, tasks: str | None = None, reference: str | None = None
-) -> list[Document]:
-    """Compare the judges of every benchmark in some folders.
+def agree(folders: Sequence[Path], *, tasks: str | None = None) -> list[Document]:
+    """Compare the judges of every benchmark in some folders with the judge of the first folder.
 
     Args:
         folders: As lmms-eval's ``--output_path``.
         tasks: Names of tasks and groups, separated by commas; ``None`` for all.
-        reference: The judge to compare with, by its name or a part that no other has; ``None`` for
-            that of the first folder.
 
     Raises:
         DataError: If a folder cannot be read, or no caption was judged twice.
-        SettingsError: If a task or the reference is not known.
+        SettingsError: If a task is not known.
     """
     chosen = None if tasks is None else set(tasks_of(tasks))
-    panels = panels_of(runs_below(folders, chosen), reference)
+    panels = panels_of(runs_below(folders, chosen))
     found = [_findings(panel) for panel in panels if _is_compared(panel)]
     if not found:
         held = "; ".join(
@@ -228,8 +224,8 @@ class Units:
         n, is_pair = len(scored.rows), self.n_raters == 2
         correlation = None
         if is_pair and not self.is_label:
-            sides = [scored.rows[side].astype(float).tolist() for side in (0, 1)]
-            correlation = pearson_interval(*sides, scored.videos())
+            first, second = (scored.rows[side].astype(float).tolist() for side in (0, 1))
+            correlation = pearson_interval(first, second, scored.videos())
         n_same = sum(len(set(values)) == 1 for values in scored.values())
         return {
             "measure": "verdict" if self.is_label else self.metric,
@@ -272,7 +268,7 @@ def _all_units(shared: Shared, n_runs: int | None = None) -> dict[str, Units]:
 def _units(shared: Shared, metric: str, n_runs: int | None) -> Units:
     import pandas as pd
 
-    found = []
+    found: list[pd.DataFrame] = []
     for captioner, tables in shared.tables:
         if n_runs is None:
             sides = [_singles(table, metric) for table in tables]

@@ -142,19 +142,11 @@ def runs_below(folders: Sequence[Path], chosen: set[str] | None) -> list[JudgedR
     return found
 
 
-def panels_of(runs: Sequence[JudgedRun], reference: str | None) -> list[Panel]:
-    """Return the judges of every benchmark.
+def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
+    """Return the judges of every benchmark, that of the first run first.
 
     Runs are of one captioner if most captions that both hold are equal. They are of one judge if
     the fields of their signatures are equal that say who judged, and how.
-
-    Args:
-        runs: All that are looked at.
-        reference: The judge to compare with, by its name or a part that no other has; ``None`` for
-            the first.
-
-    Raises:
-        SettingsError: If the reference is not known.
     """
     panels = []
     for name, benchmark in all_benchmarks().items():
@@ -169,18 +161,7 @@ def panels_of(runs: Sequence[JudgedRun], reference: str | None) -> list[Panel]:
             tasks = tuple(task for task in benchmark.tasks if task in present)
             names = _captioner_names(own, captioners)
             panels.append(Panel(name, benchmark, tasks, names, tuple(_judges(own, captioners))))
-    if reference is None:
-        return panels
-    known = dict.fromkeys(judge.name for panel in panels for judge in panel.judges)
-    meant = [reference] if reference in known else [name for name in known if reference in name]
-    if len(meant) != 1:
-        raise SettingsError(
-            f"--reference: expected one of {', '.join(known)}, got {reference!r:.80}"
-        )
-    return [
-        replace(panel, judges=tuple(sorted(panel.judges, key=lambda j: j.name != meant[0])))
-        for panel in panels
-    ]
+    return panels
 
 
 def _captioners(runs: Sequence[JudgedRun]) -> list[int]:

@@ -1,8 +1,8 @@
-"""Output of ``agree``: a sentence per judge, then tables; or CSV."""
+"""Output of ``agree``: a sentence per judge, then tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import isnan
 from typing import Any
 
@@ -18,8 +18,6 @@ from lmms_eval_captions.analysis.tables import (
     with_interval,
 )
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
-
-_COEFFICIENTS = ("kappa", "ac1", "alpha", "correlation")
 
 
 def parts_of(found: Document) -> list[Part]:
@@ -57,52 +55,6 @@ def conclusions(found: Document) -> list[str]:
             )
         lines.append(f"{name}: {'; '.join(words) or 'nothing to compare'}")
     return lines
-
-
-def lines(found: Document) -> Iterator[dict[str, Any]]:
-    """Yield a line per number."""
-    section, group = ALL
-    base = {"benchmark": found["benchmark"], "section": section, "group": group}
-    for judge in found["judges"]:
-        for quantity in ("usd", "usd_per_1000_verdicts"):
-            value = judge["price"][quantity]
-            yield {**base, "judge": judge["name"], "quantity": quantity, "value": value}
-    for of in units_of(found):
-        who = {
-            **base, "reference": of["of"][0], "judge": of["of"][1], "metric": of["measure"],
-            "n": of["n_units"],
-        }  # fmt: skip
-        yield {**who, "quantity": "same", "value": of["same"]}
-        for quantity in _COEFFICIENTS:
-            if of[quantity] is not None:
-                yield {**who, "quantity": quantity, **_ends(of[quantity])}
-    for pair in found["pairs"]:
-        who = {**base, "reference": pair["reference"], "judge": pair["other"]}
-        for row in pair["leniency"]:
-            yield from _leniency_lines(who, row)
-        slope, ranking = pair["slope"], pair["ranking"]
-        if slope is not None:
-            ends = {"value": slope["slope"], "low": slope["low"], "high": slope["high"]}
-            yield {**who, "metric": found["headline"], "quantity": "points_per_100_words", **ends}
-        if ranking is not None:
-            n, metric = len(ranking["reference"]), ranking["metric"]
-            yield {**who, "metric": metric, "quantity": "tau_b", "value": ranking["tau_b"], "n": n}
-
-
-def _leniency_lines(who: Mapping[str, Any], row: Document) -> Iterator[dict[str, Any]]:
-    line = {**who, **{name: row[name] for name in ("section", "group", "metric")}}
-    line["n"] = row["n_units"]
-    yield {**line, "quantity": "reference", "value": row["reference"]}
-    yield {**line, "quantity": "judge", "value": row["other"]}
-    p_values = {"p": row["difference"].p_value, "p_holm": row["p_holm"]}
-    yield {**line, "quantity": "difference", **_ends(row["difference"]), **p_values}
-    if row["agreement"] is not None:
-        yield {**line, "quantity": "agreement", **_ends(row["agreement"])}
-
-
-def _ends(found: Any) -> dict[str, Any]:  # noqa: ANN401 - an interval or a difference
-    value = found.difference if hasattr(found, "difference") else found.value
-    return {"value": value, "low": found.low, "high": found.high, "note": found.note}
 
 
 def _of_pair(pair: Document) -> Iterator[str]:

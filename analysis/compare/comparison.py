@@ -329,12 +329,12 @@ class Comparer:
         Raises:
             DataError: If the captions were judged in different ways, which is not allowed.
         """
-        for captioner, verdicts in zip(self.names, several, strict=True):
+        for owner, verdicts in zip(self.names, several, strict=True):
             if verdicts.is_sampled:
                 asked = [table.asked() for table in verdicts.tables]
                 n_asked = sum(int((of["weight"].fillna(1.0) > 0).sum()) for of in asked)
                 yield (
-                    f"{captioner}: a sample of the questions was judged, {n_asked:,} of "
+                    f"{owner}: a sample of the questions was judged, {n_asked:,} of "
                     f"{sum(map(len, asked)):,}; intervals are wider, single verdicts not compared"
                 )
         for table in several[0].tables:

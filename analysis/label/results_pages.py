@@ -126,7 +126,7 @@ def _read_log(captioner: Captioner, task: str) -> dict[str, list[_Logged]]:
     headline = benchmark_of_task(task).headline
     found: dict[str, list[_Logged]] = {}
     for sample in captioner.runs[task].samples(task):
-        item = sample.get(headline)
+        item: Any = sample.get(headline)
         if not isinstance(item, dict):
             item = {"video_id": sample.get("target")}
         text = sample.get("filtered_resps") or sample.get("resps") or ""

@@ -36,7 +36,7 @@ class LoggedCaption:
 
     text: str
     judgements: Sequence[Judgement]
-    """Replies of all judge runs; those of a run in the order of the questions."""
+    """Judgements of all judge runs; those of a run in the order of the questions."""
 
 
 @dataclass(slots=True)

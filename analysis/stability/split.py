@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import numpy as np
 
-from lmms_eval_captions.analysis.stability.stability import KEY, PAPER_RUNS, Repeated, notes_of
+from lmms_eval_captions.analysis.stability.stability import (
+    KEY,
+    PAPER_RUNS,
+    WITHIN,
+    Repeated,
+    notes_of,
+)
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
@@ -86,7 +92,6 @@ def split_all(
     settings: DataSettings,
     folder: Path,
     *,
-    within: float,
     only: Sequence[str] = (),
 ) -> list[Split]:
     """Write the official files of every benchmark anew, in two parts.
@@ -98,7 +103,6 @@ def split_all(
         several: Tasks and groups.
         settings: Where the official files are.
         folder: Gets the folders ``<benchmark>-stable`` and ``<benchmark>-unstable``.
-        within: Share of their scale by which numbers that are the same may differ.
         only: Groups whose unstable questions are split off; empty for all.
 
     Raises:
@@ -123,7 +127,7 @@ def split_all(
             raise DataError(
                 f"--only: expected any of {', '.join(list(known)[:40])}, got {group!r:.80}"
             )
-    return [_split(own, settings, folder, within=within, only=only) for own in by_folder.values()]
+    return [_split(own, settings, folder, only=only) for own in by_folder.values()]
 
 
 def _sections(repeated: Repeated) -> list[str]:
@@ -137,7 +141,6 @@ def _split(
     settings: DataSettings,
     folder: Path,
     *,
-    within: float,
     only: Sequence[str],
 ) -> Split:
     benchmark = several[0].benchmark
@@ -181,7 +184,7 @@ def _split(
                 _write(root / benchmark.source.benchmark / name, text)
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
-        manifest = _manifest(done, part, several, settings, within=within, only=only)
+        manifest = _manifest(done, part, several, settings, only=only)
         _write(root / MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
         _write(root / "README.md", _readme(done, part, several, question_file, only))
     return done
@@ -271,7 +274,6 @@ def _manifest(
     several: Sequence[Repeated],
     settings: DataSettings,
     *,
-    within: float,
     only: Sequence[str],
 ) -> dict[str, object]:
     """Return how a part was made."""
@@ -289,7 +291,7 @@ def _manifest(
         "rule": {
             "n_runs": min(of.n_runs for of in several),
             "verdict": several[0].benchmark.headline,
-            "numbers_within_percent_of_scale": 100 * within,
+            "numbers_within_percent_of_scale": 100 * WITHIN,
             "split_off_groups": list(only) or "all",
         },
         "n_questions": done.n_of(part),

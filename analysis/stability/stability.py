@@ -31,6 +31,8 @@ TASKS: Final = "tasks"
 METRICS: Final = "metrics"
 """Section of values that the headline does not read, such as VDC's scores."""
 _MAX_GROUPS: Final = 40
+WITHIN: Final = 0.05
+"""Numbers are the same if they differ by at most this share of their scale."""
 _ROUNDING: Final = 1e-9
 _NOISE_RUNS: Final = (1, 3, 5)
 PAPER_RUNS: Final = 3
@@ -71,13 +73,12 @@ class Repeated:
         return list(dict.fromkeys(str(t.head["judge"]) for v in self.verdicts for t in v.tables))
 
 
-def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -> list[Repeated]:
+def stability(folders: Sequence[Path], names: Sequence[str]) -> list[Repeated]:
     """Find out how often verdicts repeat, for each task and group.
 
     Args:
         folders: Results folders of one captioner or more.
         names: Tasks and groups; empty for all with a judge that every captioner has.
-        within: Numbers are the same if they differ by at most this share of their scale.
 
     Raises:
         SettingsError: If a name is not among what all have.
@@ -92,7 +93,7 @@ def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -
             f"stability: expected tasks with a judge, got {', '.join(measured)}, whose captions "
             "are measured without one"
         )
-    found = [repeated_of(name, captioners, within=within) for name in shown if name not in measured]
+    found = [repeated_of(name, captioners) for name in shown if name not in measured]
     if max(of.n_runs for of in found) < 2:
         raise DataError(
             "stability: expected at least 2 judge runs, got 1, which cannot tell whether a verdict "
@@ -102,7 +103,7 @@ def stability(folders: Sequence[Path], names: Sequence[str], *, within: float) -
     return found
 
 
-def repeated_of(name: str, captioners: Sequence[Captioner], *, within: float) -> Repeated:
+def repeated_of(name: str, captioners: Sequence[Captioner]) -> Repeated:
     """Find out which verdicts of a task or a group repeat, see :func:`stability`."""
     import pandas as pd
 
@@ -132,7 +133,7 @@ def repeated_of(name: str, captioners: Sequence[Captioner], *, within: float) ->
     sources = map(benchmark.source_of_values, (benchmark.headline, *benchmark.metrics))
     same = {
         metric: pd.DataFrame(
-            {place: _same(rows, metric, verdicts[place], n_runs, within).reindex(index)
+            {place: _same(rows, metric, verdicts[place], n_runs).reindex(index)
              for place, rows in enumerate(sides)}
         ).astype("boolean")
         for metric in dict.fromkeys(sources)
@@ -164,9 +165,7 @@ def _has_section_of_tasks(verdicts: Verdicts) -> bool:
     return False
 
 
-def _same(
-    rows: pd.DataFrame, metric: str, verdicts: Verdicts, n_runs: int, within: float
-) -> pd.Series[Any]:
+def _same(rows: pd.DataFrame, metric: str, verdicts: Verdicts, n_runs: int) -> pd.Series[Any]:
     """Return whether each question has the same value in every judge run, indexed by KEY.
 
     Source: VidCapBench, section 3.2 ("consistent across all three trials"). The rule for numbers
@@ -183,7 +182,7 @@ def _same(
         [rows[name] for name in KEY], sort=False
     )
     if is_number:
-        apart = within * known.span / known.scale + _ROUNDING
+        apart = WITHIN * known.span / known.scale + _ROUNDING
         differs = of_questions.max() - of_questions.min() > apart
     else:
         differs = of_questions.nunique() > 1

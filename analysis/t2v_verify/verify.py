@@ -188,7 +188,7 @@ def _measured(
             reasons.update(dict.fromkeys(keys, str(error)))
             continue
         steady[video] = steadiness(original)
-        embedding = clip and clip.of_frames(original)
+        embedding = None if clip is None else clip.of_frames(original)
         for key in keys:
             try:
                 frames = frames_of(videos[key], n_frames)
