@@ -61,14 +61,8 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
         page: BrowserPage = contexts[-1].new_page()
         page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
         page.on("console", lambda message: trouble.append(f"console: {message.text}"))
-        page.on(
-            "request",
-            lambda request: (
-                trouble.append(request.url)
-                if not request.url.startswith((path.as_uri(), "data:", "blob:"))
-                else None
-            ),
-        )
+        allowed = (path.as_uri(), "data:", "blob:")
+        page.on("request", lambda of: of.url.startswith(allowed) or trouble.append(of.url))
         page.on("dialog", lambda dialog: trouble.append(f"dialog: {dialog.message}"))
         page.goto(path.as_uri())
         if context.get("java_script_enabled", True):

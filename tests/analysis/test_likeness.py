@@ -79,11 +79,10 @@ def test_another_version_that_answered_is_another_judge(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If both runs name one."""
+    of = records("vcapsbench", drawn("vcapsbench", 1))
     for name, served in (("a", "gpt-4o-2024-08-06"), ("b", "gpt-4o-2024-11-20")):
-        of = records("vcapsbench", drawn("vcapsbench", 1))
-        write_run(
-            tmp_path / name, {"vcapsbench": [replace(r, extras={"served": served}) for r in of]}
-        )
+        own = [replace(record, extras={"served": served}) for record in of]
+        write_run(tmp_path / name, {"vcapsbench": own})
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
     assert "served is gpt-4o-2024-08-06 in a, gpt-4o-2024-11-20 in b" in capsys.readouterr().err
 

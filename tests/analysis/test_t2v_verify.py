@@ -86,17 +86,13 @@ def test_videos_are_compared_with_originals_and_captions(checkpoint: Path, tmp_p
     assert "CLIP to caption" not in other
 
 
-def test_captions_without_a_clip_model_are_refused(
+def test_what_clip_cannot_be_asked_for_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They would be read for nothing."""
+    """Captions without a model, which would be read for nothing; a folder without weights."""
     folder = str(tmp_path)
     command = ["t2v-verify", "--generated", folder, "--original", folder, "--captions", "c.jsonl"]
     assert main(command) == 2
     assert "give --clip, too" in capsys.readouterr().err
-
-
-def test_what_is_no_clip_model_is_refused(tmp_path: Path) -> None:
-    """An empty folder has no weights."""
     with pytest.raises(SettingsError, match="expected a CLIP checkpoint"):
-        ClipModel(str(tmp_path))
+        ClipModel(folder)
