@@ -52,6 +52,7 @@ def browser() -> Iterator[Any]:
 def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
     """Opens a page, ready to be used; no error of its own and no request may come of it."""
     trouble: list[str] = []
+    asked: list[str] = []
     contexts: list[Any] = []
 
     def open_page(html: str, **context: Any) -> BrowserPage:
@@ -61,8 +62,7 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
         page: BrowserPage = contexts[-1].new_page()
         page.on("pageerror", lambda error: trouble.append(f"error: {error}"))
         page.on("console", lambda message: trouble.append(f"console: {message.text}"))
-        allowed = (path.as_uri(), "data:", "blob:")
-        page.on("request", lambda of: of.url.startswith(allowed) or trouble.append(of.url))
+        page.on("request", lambda request: asked.append(request.url))
         page.on("dialog", lambda dialog: trouble.append(f"dialog: {dialog.message}"))
         page.goto(path.as_uri())
         if context.get("java_script_enabled", True):
@@ -72,4 +72,5 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
     yield open_page
     for context in contexts:
         context.close()
-    assert trouble == []
+    own = (tmp_path.as_uri(), "data:", "blob:")
+    assert trouble + [url for url in asked if not url.startswith(own)] == []
