@@ -15,9 +15,8 @@ import numpy as np
 
 from lmms_eval_captions.analysis.agree.panel import Judge, Panel, panels_of, runs_below
 from lmms_eval_captions.analysis.alignment import align_task
-from lmms_eval_captions.analysis.parts import caption_scores, parts_of
-from lmms_eval_captions.analysis.results_folder import RunResults
 from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups, parts_of
+from lmms_eval_captions.analysis.results_folder import RunResults
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark

@@ -13,7 +13,7 @@ from lmms_eval_captions.analysis.results_folder import (
     read_all_results,
 )
 from lmms_eval_captions.analysis.task_table import TaskTable, read_table
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
