@@ -34,7 +34,7 @@ class Report:
 
     lines: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    """Those of the lines that are problems or warnings."""
+    """Lines that are problems or warnings."""
     paths: list[Path] = field(default_factory=list)
     """Checked files."""
     passed: list[str] = field(default_factory=list)

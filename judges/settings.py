@@ -286,7 +286,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
 
     @property
     def is_as_published(self) -> bool:
-        """Whether to judge as a benchmark's published table was judged."""
+        """True to judge as a benchmark's published table was judged."""
         return self.judge == AS_PUBLISHED
 
     @property
