@@ -276,7 +276,7 @@ def _ended_early(built: Built) -> Iterator[str]:
     yield (
         f"Stopped after the stage {built.done[-1].stage.name!r}: its file is in "
         f"{options.folder / FOLDER}. The benchmark's files are not written: the same command "
-        f"without {'--stage' if options.stage else '--until'} goes on from there"
+        f"without {'--stage' if options.stage else '--until'} resumes"
     )
     names = [stage.name for stage in built.kind.stages(options)]
     following = names[len(built.done) :]

@@ -42,7 +42,7 @@ class DataError(CaptionsError):
 
 
 class NoVideosError(DataError):
-    """No video of a benchmark can be found, so that looking for the next one is in vain."""
+    """No video of a benchmark can be found, so looking for the next one is useless."""
 
 
 class CaptionError(CaptionsError):

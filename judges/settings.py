@@ -234,7 +234,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
     store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of("model", "endpoint"), "model")
     """Use stored replies of the judge's name, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")
-    """Ask questions anew whose stored replies are all unreadable."""
+    """Ask questions again whose stored replies are all unreadable."""
     max_unscored: float = required(
         "LMMS_CAPTIONS_MAX_UNSCORED",
         number("a share between 0 and 1", lambda value: 0 <= value <= 1),

@@ -150,7 +150,7 @@ class CaptionOpenai(Captioner):
         if not self.reuse:
             raise SettingsError(
                 "caption_openai: replies are paid for and always kept: leave reuse out, and set "
-                f"{CACHE_VARIABLE} to a new folder to have captions written anew"
+                f"{CACHE_VARIABLE} to a new folder to write new captions"
             )
         self.send = send
         # A clip that is sent whole is opened for its first frame: a broken one is not paid for.
@@ -235,8 +235,8 @@ class CaptionOpenai(Captioner):
         if n_in_flight:
             logger.warning(
                 "stopping: {} captions are under way and paid for, their replies are waited for, "
-                "{:.0f} s at most; Ctrl-C again ends at once. What came is kept, the same command "
-                "goes on from there",
+                "{:.0f} s at most; Ctrl-C again ends at once. Replies are kept, the same command "
+                "resumes",
                 n_in_flight,
                 _FINISH_S,
             )

@@ -219,7 +219,7 @@ class Captioner(CaptionModel):
         if taken:
             logger.info(
                 "{} of {} captions are taken from earlier runs of this captioner, kept in {}; "
-                "--model_args reuse=false writes all of them anew",
+                "--model_args reuse=false writes all of them again",
                 len(taken),
                 len(taken) + len(left),
                 kept.folder,

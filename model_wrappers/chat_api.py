@@ -111,7 +111,7 @@ def with_smaller_pictures(messages: Sequence[Part], step: int) -> list[Part] | N
     """Return messages whose JPEG pictures have ``1 / 2**step`` of their pixels, at least 64 x 64.
 
     The frames themselves are gone when an endpoint says that they are too large: their JPEGs are
-    read, shrunk and written anew.
+    read, shrunk and written again.
 
     Args:
         messages: As they were to be sent.

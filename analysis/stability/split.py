@@ -94,7 +94,7 @@ def split_all(
     *,
     only: Sequence[str] = (),
 ) -> list[Split]:
-    """Write the official files of every benchmark anew, in two parts.
+    """Write the official files of every benchmark again, in two parts.
 
     A question is stable if every captioner's caption got the same verdict in all judge runs, in
     every task that asks it and was judged. All others are unstable.

@@ -144,7 +144,7 @@ class Asker:
         self._random = random.Random(0)  # noqa: S311 - jitter of waits
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._until: dict[bytes, int] = {}
-        """Key of a request to the attempt before which it is asked anew in this run."""
+        """Key of a request to the attempt before which it is asked again in this run."""
         self.in_flight: set[Flight] = set()
         self.n_backing_off = 0
         """Requests that wait to be sent again."""
@@ -219,7 +219,7 @@ class Asker:
     def _has_attempt(self, request: Request, attempt: int) -> bool:
         """Return whether a request whose replies so far cannot be read has a further attempt.
 
-        Replies of earlier runs that asked anew are read; in this run all who ask the same share
+        Replies of earlier runs that asked again are read; in this run all who ask the same share
         one count.
         """
         if attempt <= self._config.n_rereads:

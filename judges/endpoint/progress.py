@@ -112,7 +112,7 @@ class Totals:
         configured = ", ".join(map(_short, self.endpoints[:1]))
         return [
             f"no reply came from the configured endpoint, {configured}: all {self.n_from_store:,} "
-            f"were in the store ({'; '.join(named)}). LMMS_CAPTIONS_STORE_BY=endpoint asks it anew"
+            f"were in the store ({'; '.join(named)}). LMMS_CAPTIONS_STORE_BY=endpoint asks it again"
         ]
 
     def to_json(self) -> dict[str, object]:

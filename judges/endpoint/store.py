@@ -265,7 +265,7 @@ class UnsavedReplyError(JudgeError):
 class StoredReplies:
     """The stores of all models of an engine.
 
-    If endpoints are told apart, a reply is also stored under a key with the endpoint's name.
+    If endpoints are distinguished, a reply is also stored under a key with the endpoint's name.
     """
 
     def __init__(

@@ -92,7 +92,7 @@ def absent_ranks(text: str) -> str:
     """Return a sentence on the processes that have no file; empty if all have one.
 
     A process that was given no caption has no file, so that this explains captions that are
-    missing, and is no error by itself.
+    missing, and is not an error by itself.
 
     Args:
         text: ``path=`` as :func:`files_of` takes it.

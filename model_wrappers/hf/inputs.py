@@ -160,7 +160,7 @@ def at_least(clip: Clip, video_processor: object) -> Clip:
 
 
 def metadata_of(clip: Clip) -> dict[str, object]:
-    """Return when the frames are shown, for the models that are told.
+    """Return when the frames are shown, for models that take it.
 
     Models work out times as position / rate; positions that give the file's own times are right
     for a variable rate too.

@@ -77,5 +77,5 @@ def test_where_no_question_is_left_the_stages_say_why(
     assert main(arguments) == 1
     out, err = capsys.readouterr()
     assert "  questions: 1 x no readable reply: no JSON" in out.splitlines()
-    assert "goes on from there" not in out
+    assert "the same command without" not in out
     assert "no question is left" in err
