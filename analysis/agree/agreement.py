@@ -183,35 +183,26 @@ class Units:
 
     metric: str
     is_label: bool
-    categories: Sequence[Any]
-    """Labels of the metric."""
-    n_raters: int
     rows: pd.DataFrame
     """Columns 0, 1, ... hold each rater's label or number; others the video, captioner, groups."""
+    ratings: Ratings
+
+    def only(self, mask: Any) -> Units:  # noqa: ANN401 - of numpy
+        """Return some of the units."""
+        ratings = replace(self.ratings, codes=self.ratings.codes[mask])
+        return replace(self, rows=self.rows[mask], ratings=ratings)
 
     def scored(self) -> Units:
         """Return the units that all raters scored."""
-        return replace(self, rows=self.rows.dropna(subset=list(range(self.n_raters))))
-
-    def values(self) -> list[tuple[Any, ...]]:
-        """Return the labels or numbers of each unit."""
-        columns = [self.rows[place].tolist() for place in range(self.n_raters)]
-        return list(zip(*columns, strict=True))
-
-    def ratings(self) -> Ratings:
-        """Return the labels or numbers as indices of categories."""
-        ratings = ratings_of(self.values(), self.categories)
-        if len(self.rows):
-            return ratings
-        return replace(ratings, codes=np.empty((0, self.n_raters), dtype=np.intp))
-
-    def interval(self, coefficient: Coefficient) -> Interval:
-        """Return an agreement with its interval over videos."""
-        return agreement_interval(self.ratings(), self.videos(), coefficient=coefficient)
+        return self.only((self.ratings.codes >= 0).all(axis=1))
 
     def videos(self) -> Any:  # noqa: ANN401 - of numpy
         """Return the index of each unit's video."""
         return np.unique(self.rows["video"].to_numpy(str), return_inverse=True)[1]
+
+    def interval(self, coefficient: Coefficient) -> Interval:
+        """Return an agreement with its interval over videos."""
+        return agreement_interval(self.ratings, self.videos(), coefficient=coefficient)
 
     def main(self) -> Interval:
         """Return kappa of two raters' labels, or alpha of their numbers."""
@@ -220,17 +211,17 @@ class Units:
     def agreement(self) -> Document:
         """Return all coefficients, over the units that all raters scored."""
         scored = self.scored()
-        n, is_pair = len(scored.rows), self.n_raters == 2
+        codes = scored.ratings.codes
+        n, is_pair = len(codes), codes.shape[1] == 2
         correlation = None
         if is_pair and not self.is_label:
             first, second = (scored.rows[side].astype(float).tolist() for side in (0, 1))
             correlation = pearson_interval(first, second, scored.videos())
-        n_same = sum(len(set(values)) == 1 for values in scored.values())
         return {
             "measure": "verdict" if self.is_label else self.metric,
             "n_units": n,
             "n_unscored": len(self.rows) - n,
-            "same": n_same / n if n else None,
+            "same": float((codes == codes[:, :1]).all(axis=1).mean()) if n else None,
             "kappa": scored.interval("kappa") if self.is_label and is_pair else None,
             "ac1": scored.interval("ac1") if self.is_label else None,
             "alpha": scored.interval("nominal" if self.is_label else "interval"),
@@ -239,9 +230,8 @@ class Units:
 
     def confusion(self) -> Document:
         """Return the table of two raters' labels, a row per label of the first."""
-        ratings = self.scored().ratings()
-        counts = kappa_parts(ratings).sum(axis=0)
-        labels = list(map(str, ratings.categories))
+        counts = kappa_parts(self.scored().ratings).sum(axis=0)
+        labels = list(map(str, self.ratings.categories))
         return {"labels": labels, "counts": counts.astype(int).tolist()}
 
 
@@ -279,12 +269,16 @@ def _units(shared: Shared, metric: str, n_runs: int | None) -> Units:
             found += _matched(captioner, of_runs, 1)
     n_raters = n_runs or (len(shared.tables[0][1]) if shared.tables else 0)
     rows = pd.concat(found or [pd.DataFrame(columns=["video", *range(n_raters)])])
+    columns = [
+        [None if value is None or value != value else value for value in rows[place]]
+        for place in range(n_raters)
+    ]
     labels = tuple(shared.benchmark.metrics[metric].labels)
-    values = [value for place in range(n_raters) for value in rows[place].dropna()]
-    is_label = bool(labels) or isinstance(next(iter(values), None), str)
-    # Groups of units have the categories of all.
-    categories = ratings_of([values], labels).categories if values else labels
-    return Units(metric, is_label, categories, n_raters, rows)
+    ratings = ratings_of(list(zip(*columns, strict=True)), labels)
+    if rows.empty:
+        ratings = replace(ratings, codes=np.empty((0, n_raters), dtype=np.intp))
+    is_label = bool(labels) or isinstance(next(iter(ratings.categories), None), str)
+    return Units(metric, is_label, rows, ratings)
 
 
 def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
@@ -363,7 +357,7 @@ def _leniency(shared: Shared, units: Mapping[str, Units]) -> tuple[list[Document
     groups, n_left_out = _groups(benchmark, next(iter(units.values()))) if units else ([], 0)
     for section, group in groups:
         for metric, of in units.items():
-            own = replace(of, rows=of.rows[of.rows[section] == group])
+            own = of.only((of.rows[section] == group).to_numpy())
             found.append(_row(shared, section, group, metric, own))
     rows = [row for row in found if row is not None]
     families: dict[tuple[str, str], list[Document]] = {}

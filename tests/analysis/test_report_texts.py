@@ -101,19 +101,13 @@ def test_nothing_of_them_runs(run: Path, opened: Open) -> None:
 
 def test_the_policy_lets_nothing_in() -> None:
     """No source but the page's own, by its hashes, and pictures within it."""
-    template = Path(__file__).parents[4] / "analysis/report/page/page.html"
+    template = Path(__file__).parents[2] / "analysis/report/page/page.html"
     (policy,) = re.findall(
         r'Content-Security-Policy" content="([^"]*)"', template.read_text("utf-8")
     )
     rules: dict[str, Any] = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == "'none'"
     assert rules["img-src"] == "data: blob:"
-    assert set(rules) == {
-        "default-src",
-        "img-src",
-        "style-src",
-        "script-src",
-        "base-uri",
-        "form-action",
-    }
+    known = "default-src img-src style-src script-src base-uri form-action"
+    assert set(rules) == set(known.split())
     assert not any("unsafe" in rule or "http" in rule for rule in rules.values())
