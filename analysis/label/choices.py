@@ -77,7 +77,14 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
     n_rated = len(captioners) - len({of.name for of in captioners} - set(names))
     title = f"Correlation of metrics with people's ratings over {n_rated} captioners (Figure 5)"
     if n_rated > 2:
-        tables.append((title, _correlation_table(found)))
+        rows = [
+            [task, metric, name, *(f"{r:+.2f}" for r in (c.pearson, c.spearman, c.kendall))]
+            for task, of_task in found.items()
+            for metric, of_metric in of_task.items()
+            for name, c in of_metric.items()
+        ]
+        header = ["task", "metric", "with", "Pearson", "Spearman", "Kendall"]
+        tables.append((title, table(header, rows)))
     elif captioners:
         notes.append(f"no correlations: they take at least 3 of these captioners, got {n_rated}")
     document = {
@@ -96,31 +103,27 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
 def _ratings(
     names: Sequence[str], choices: pd.DataFrame, ratings: Elo, strengths: BradleyTerry
 ) -> pd.DataFrame:
+    def rated(found: Elo | BradleyTerry, place: int) -> str:
+        if found.values is None:
+            return NONE
+        ends = (None if of is None else float(of[place]) for of in (found.low, found.high))
+        return interval_text(float(found.values[place]), *ends, digits=0)
+
     rows = []
     for place in np.argsort(-ratings.values):
-        name = names[place]
-        gained = [
-            *choices["score"][choices["first"] == name],
-            *(1 - choices["score"][choices["second"] == name]),
-        ]
+        is_first, is_second = (choices[side] == names[place] for side in ("first", "second"))
+        gained = [*choices["score"][is_first], *(1 - choices["score"][is_second])]
         counts = [str(gained.count(share)) for share in (1.0, 0.5, 0.0)]
-        rows.append([name, *counts, _rated(ratings, place), _rated(strengths, place)])
+        rows.append([names[place], *counts, rated(ratings, place), rated(strengths, place)])
     return table(["captioner", "won", "tied", "lost", "Elo", "Bradley-Terry"], rows)
-
-
-def _rated(found: Elo | BradleyTerry, place: int) -> str:
-    if found.values is None:
-        return NONE
-    low, high = (None if ends is None else float(ends[place]) for ends in (found.low, found.high))
-    return interval_text(float(found.values[place]), low, high, digits=0)
 
 
 def _agreement(choices: pd.DataFrame) -> dict[str, Interval]:
     """Return the agreement of annotators who chose between the same captions."""
+    sides = np.sort(choices[["first", "second"]].to_numpy(str), axis=1)
     is_turned = choices["first"] > choices["second"]
-    sides = choices[["first", "second"]]
     rated = choices.assign(
-        sides=[tuple(sorted(pair)) for pair in sides.to_numpy()],
+        sides=list(map(tuple, sides)),
         rating=choices["score"].where(~is_turned, 1 - choices["score"]),
     )
     rows = rated.groupby(["task", "video", "sides", "annotator"], sort=False)["rating"].last()
@@ -151,13 +154,3 @@ def _correlations(
                     if values is not None
                 }
     return found
-
-
-def _correlation_table(found: _Correlations) -> pd.DataFrame:
-    rows = [
-        [task, metric, name, *(f"{r:+.2f}" for r in (c.pearson, c.spearman, c.kendall))]
-        for task, of_task in found.items()
-        for metric, of_metric in of_task.items()
-        for name, c in of_metric.items()
-    ]
-    return table(["task", "metric", "with", "Pearson", "Spearman", "Kendall"], rows)
