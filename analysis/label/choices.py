@@ -106,8 +106,8 @@ def _ratings(
     def rated(found: Elo | BradleyTerry, place: int) -> str:
         if found.values is None:
             return NONE
-        ends = (None if of is None else float(of[place]) for of in (found.low, found.high))
-        return interval_text(float(found.values[place]), *ends, digits=0)
+        low, high = (None if of is None else float(of[place]) for of in (found.low, found.high))
+        return interval_text(float(found.values[place]), low, high, digits=0)
 
     rows = []
     for place in np.argsort(-ratings.values):
