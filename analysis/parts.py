@@ -205,7 +205,7 @@ def caption_scores(table: TaskTable, metric: str) -> list[float | None]:
 def ordered_groups(values: pd.Series[Any], named: Sequence[str]) -> dict[str, int]:
     """Return the groups of a section with their questions: those named first, then the largest."""
     # Groups with as many questions come in the order of the file.
-    counts = values.dropna().value_counts(sort=False)
+    counts = values.dropna().astype(object).value_counts(sort=False)
     first = [name for name in named if name in counts.index]
     others = sorted(counts.index.drop(first), key=lambda name: -counts[name])
     return {name: int(counts[name]) for name in (*first, *others)}
