@@ -20,10 +20,9 @@ from lmms_eval_captions.analysis.stability.stability import (
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Task
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
-from lmms_eval_captions.lmms_eval_tasks.data.split_folder import DATA, MANIFEST
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_captions.lmms_eval_tasks.data.files import SPLIT_DATA, SPLIT_MANIFEST, find_file
+from lmms_eval_captions.lmms_eval_tasks.data.sources import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 
 if TYPE_CHECKING:
@@ -185,7 +184,8 @@ def _split(
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
         manifest = _manifest(done, part, several, settings, only=only)
-        _write(root / MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
+        _write(root / SPLIT_MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}
+")
         _write(root / "README.md", _readme(done, part, several, question_file, only))
     return done
 
@@ -287,7 +287,9 @@ def _manifest(
     return {
         "part": f"{done.benchmark}-{part}",
         "made_by": f"{DISTRIBUTION} {package_version()}",
-        DATA: str(Path(str(settings.data)).expanduser().resolve()) if is_path else settings.data,
+        SPLIT_DATA: str(Path(str(settings.data)).expanduser().resolve())
+        if is_path
+        else settings.data,
         "rule": {
             "n_runs": min(of.n_runs for of in several),
             "verdict": several[0].benchmark.headline,
@@ -330,6 +332,6 @@ def _readme(
         benchmark=benchmark.name, part=part, n=done.n_of(part),
         of=sum(of.total() for of in done.files.values()), why=_WHY[part],
         n_runs=min(of.n_runs for of in several), only=kept if only else "", rows="\n".join(rows),
-        tasks=",".join(tasks), videos=source.video_folder, data=DATA, manifest=MANIFEST,
+        tasks=",".join(tasks), videos=source.video_folder, data=SPLIT_DATA, manifest=SPLIT_MANIFEST,
         license=source.license, page=source.page,
     )  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Shape, Thing
-from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     CAMERA,
     NUMBERS,
     event,
@@ -85,7 +85,7 @@ def _facts(scene: Scene) -> Iterator[tuple[str, str, str, Sequence[str]]]:
         yield (
             "Relational Reasoning",
             "Where in the frame is the main object at the start?",
-            position(main),
+            position(main.center),
             _POSITIONS,
         )
 

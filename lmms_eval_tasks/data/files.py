@@ -1,7 +1,8 @@
-"""Benchmark files and videos, wherever the settings say they are: local, sample or hub."""
+"""Benchmark files and videos from where the settings say: local data, the sample or the hub."""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from functools import cache
@@ -12,7 +13,6 @@ from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files import BadLineError, json_lines, whole
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
-from lmms_eval_captions.lmms_eval_tasks.data.split_folder import MANIFEST, is_split, origin_of
 from lmms_eval_captions.model_wrappers.video.endings import (
     RARE_VIDEO_ENDINGS,
     VIDEO_ENDINGS,
@@ -22,23 +22,28 @@ from lmms_eval_captions.model_wrappers.video.endings import (
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
+SPLIT_MANIFEST: Final = "split.json"
+"""File in a root of data that holds only some of a benchmark's questions."""
+SPLIT_DATA: Final = "data"
+"""Field of the manifest: the ``LMMS_CAPTIONS_DATA`` that the split was made from and that has its
+clips; ``null`` for the hub."""
 _ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
-_ARCHIVE_EXTENSIONS = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
+_ARCHIVE_EXTENSIONS: Final = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
 
 
 def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None = None) -> Path:
-    """A file of a benchmark: below the local root or the sample's, or downloaded from the hub.
+    """Return a file of a benchmark, downloaded if there is no local data.
 
     Args:
-        settings: Says where to look.
+        settings: Where the data is.
         source: The benchmark.
         name: Path below the benchmark's folder, such as ``VDCScore_qa/camera.jsonl``; locally the
-            same with ``.gz`` will do.
+            same with ``.gz`` is also taken.
         hub: Another hub than the public one.
 
     Raises:
-        DataError: If the file is not there or cannot be downloaded; the text says where it was
-            looked for and what provides it.
+        DataError: If the file is missing or cannot be downloaded; the message says where it was
+            looked for and how to get it.
     """
     root = local_root(settings)
     if root is None:
@@ -48,10 +53,10 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
     for candidate in (path, path.with_name(f"{path.name}.gz")):
         if candidate.is_file():
             return candidate
-    if is_split(root):
+    if (root / SPLIT_MANIFEST).is_file():
         raise DataError(
             f"{source.benchmark}: no file {path}: this split has no question of this file: leave "
-            f"its task out ({root / MANIFEST} says how many questions there are)"
+            f"its task out ({root / SPLIT_MANIFEST} says how many questions there are)"
         )
     raise DataError(
         f"{source.benchmark}: no file {path} (or {path.name}.gz); LMMS_CAPTIONS_DATA is "
@@ -62,84 +67,72 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
 def find_video(
     settings: DataSettings, source: Source, video_id: str, hub: Hub | None = None
 ) -> Path:
-    """The file of a video, by any ending a video may have. Folders are read once per process.
+    """Return the file of a video, whatever its ending. Folders are read once per process.
 
     The first call without local data downloads and unpacks all of the benchmark's archives. A
-    split that has no videos of its own has those of the data that it was made from.
+    split without videos takes those of the data that it was made from.
 
     Args:
-        settings: Says where to look.
+        settings: Where the data is.
         source: The benchmark.
         video_id: The benchmark's name of the video, with or without folders or an ending.
         hub: Another hub than the public one.
 
     Raises:
-        DataError: If the video is not there; the text says where it was looked for and what
-            provides it.
+        DataError: If the video is missing; the message says where it was looked for and how to
+            get it.
         NoVideosError: If there is no video at all: no folder of them, none in it, or a hub that
             does not give them.
     """
     folder = _video_folder(settings, source, hub)
-    videos = index_videos(folder)
-    for name in _spellings(video_id):
-        if name in videos:
-            return videos[name]
-    kind = DataError if _has_videos(folder) else NoVideosError
-    raise kind(
-        f"{source.benchmark}: no video {video_id!r} in {folder} ({_content(folder)}), whatever its "
-        f"ending. {source.advice()}"
+    videos, name = index_videos(folder), PurePosixPath(whole(video_id)).name
+    for spelling in (whole(video_id), name, without_ending(name, _ENDINGS)):
+        if spelling in videos:
+            return videos[spelling]
+    has_videos, content = _content(folder)
+    raise (DataError if has_videos else NoVideosError)(
+        f"{source.benchmark}: no video {video_id!r} in {folder} ({content}), whatever its ending. "
+        f"{source.advice()}"
     )
 
 
 def list_videos(settings: DataSettings, source: Source) -> list[str]:
-    """The names of all videos at hand, sorted, as :func:`find_video` takes them.
+    """Return the names of all local videos, sorted, as :func:`find_video` takes them.
 
     Args:
-        settings: Says where to look; nothing is downloaded.
+        settings: Where the data is; nothing is downloaded.
         source: The benchmark.
 
     Returns:
-        Paths below the folder of videos with ``/``, whatever depth; what begins with a dot is left
-        out, and so is a file of a rare ending (``.bin``, ``.ogg``) beside a clip of its name, which
-        it may be the sound of. Half characters of a name are U+FFFD.
+        Paths below the folder of videos with ``/``, at any depth. Hidden files are left out, and
+        so is a file with a rare ending (``.bin``, ``.ogg``) next to a clip of its name, which may
+        be the clip's sound. Lone surrogates in a name are U+FFFD.
 
     Raises:
         DataError: If there is no root of local data.
         NoVideosError: If there is no video.
     """
-    root = local_root(settings)
-    if root is None:
+    if local_root(settings) is None:
         source.require_repo()
         raise DataError(f"{source.benchmark}: no local data. {source.advice()}")
     folder = _video_folder(settings, source, None)
     files = files_below(folder)
     clips = [file for file in files if file.suffix.lower() in VIDEO_ENDINGS]
-    of_clips = {file.with_suffix("") for file in clips}
-    rare = [file for file in files if file.suffix.lower() in RARE_VIDEO_ENDINGS]
-    chosen = [*clips, *(file for file in rare if file.with_suffix("") not in of_clips)]
-    if not chosen:
+    stems = {file.with_suffix("") for file in clips}
+    clips += [
+        file
+        for file in files
+        if file.suffix.lower() in RARE_VIDEO_ENDINGS and file.with_suffix("") not in stems
+    ]
+    if not clips:
         raise NoVideosError(
-            f"{source.benchmark}: no video in {folder} ({_content(folder)}). {source.advice()}"
+            f"{source.benchmark}: no video in {folder} ({_content(folder)[1]}). {source.advice()}"
         )
-    return sorted({whole(file.relative_to(folder).as_posix()) for file in chosen})
-
-
-def _video_folder(settings: DataSettings, source: Source, hub: Hub | None) -> Path:
-    root = local_root(settings)
-    if root is not None:
-        folder = root / source.video_folder
-        if folder.is_dir() or not is_split(root):
-            return folder
-        return _video_folder(replace(settings, data=origin_of(root)), source, hub)
-    try:
-        source.require_repo()
-        return fetch_videos(source, settings.cache, hub or Hub())
-    except DataError as error:
-        raise NoVideosError(str(error)) from error
+    return sorted({whole(file.relative_to(folder).as_posix()) for file in clips})
 
 
 def local_root(settings: DataSettings) -> Path | None:
-    """The root of local data, the sample's where that is asked for, or ``None`` for the hub.
+    """Return the root of local data, which may be the sample's, or ``None`` for the hub.
 
     Raises:
         DataError: If the root is not a folder.
@@ -159,21 +152,55 @@ def local_root(settings: DataSettings) -> Path | None:
     return root
 
 
+def _video_folder(settings: DataSettings, source: Source, hub: Hub | None) -> Path:
+    root = local_root(settings)
+    if root is not None:
+        folder = root / source.video_folder
+        if folder.is_dir() or not (root / SPLIT_MANIFEST).is_file():
+            return folder
+        return _video_folder(replace(settings, data=_data_of_split(root)), source, hub)
+    try:
+        source.require_repo()
+        return fetch_videos(source, settings.cache, hub or Hub())
+    except DataError as error:
+        raise NoVideosError(str(error)) from error
+
+
+def _data_of_split(root: Path) -> str | None:
+    path = root / SPLIT_MANIFEST
+    try:
+        data = json.loads(path.read_bytes())[SPLIT_DATA]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise DataError(
+            f"{path}: expected one JSON object with a field {SPLIT_DATA!r} ({error!r}); "
+            "make the split again"
+        ) from error
+    if data is None or data == SAMPLE:
+        return data  # type: ignore[no-any-return]
+    if isinstance(data, str) and Path(data).is_dir() and Path(data).resolve() != root.resolve():
+        return data
+    raise NoVideosError(
+        f"{path}: expected the root of the data that hold this split's clips as {SPLIT_DATA!r}, "
+        f"got {data!r:.200}; correct it there (null stands for the Hugging Face hub), or put the "
+        f"clips below {root}"
+    )
+
+
 def read_jsonl(path: Path) -> list[dict[str, object]]:
-    """The objects of a JSON-lines file in UTF-8, in order; empty lines are left out.
+    """Return the objects of a JSON-lines file in UTF-8, in order, without empty lines.
 
     Args:
         path: The file, plain or gzipped.
 
     Raises:
-        DataError: If the file is missing, cut off, beyond the bounds of ``bounded_files``,
-            or has a line that is not an object; the text names the line.
+        DataError: If the file is missing, cut off, too large when unpacked, or has a line that is
+            not an object; the message names the line.
     """
     return [row for _, row in read_numbered_jsonl(path)]
 
 
 def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
-    """As :func:`read_jsonl`, each object with its line's number, which starts at 1."""
+    """Do as :func:`read_jsonl`, and return each line's number, from 1, with its object."""
     rows: list[tuple[int, dict[str, object]]] = []
     try:
         for number, value in json_lines(path):
@@ -195,29 +222,29 @@ def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
 
 @cache
 def index_videos(folder: Path) -> dict[str, Path]:
-    """Every spelling of the name of every video in a folder and those below it, and its file.
+    """Return every spelling of the name of every video below a folder, and its file.
 
-    A spelling is the path below the folder, the file's name, or the name without a video ending;
-    where two files share one, the first in alphabetical order has it, before any whose ending may
-    stand for something else beside a clip: its sound, say, or what a model made of it.
+    A spelling is the path below the folder, the file's name, or the name without a video ending. If
+    two files share one, the first in alphabetical order gets it, and files with a rare ending, such
+    as a clip's sound, come last.
     """
     files = sorted(files_below(folder), key=lambda file: file.suffix.lower() in RARE_VIDEO_ENDINGS)
     index: dict[str, Path] = {}
     for names in (
-        ((file.relative_to(folder).as_posix(), file) for file in files),
-        ((file.name, file) for file in files),
-        ((without_ending(file.name, _ENDINGS), file) for file in files),
+        [file.relative_to(folder).as_posix() for file in files],
+        [file.name for file in files],
+        [without_ending(file.name, _ENDINGS) for file in files],
     ):
-        for name, file in names:
+        for name, file in zip(names, files, strict=True):
             index.setdefault(whole(name), file)
     return index
 
 
 def files_below(folder: Path) -> list[Path]:
-    """Every file in a folder and those below it, hidden ones left out, links followed."""
+    """Return every file below a folder, without hidden ones; links are followed."""
     files: list[Path] = []
     seen: set[str] = set()
-    # Links are followed, as shards are often linked in from another disk; ``seen`` ends loops.
+    # Shards are often linked in from another disk; ``seen`` ends loops.
     for parent, folders, names in os.walk(folder, followlinks=True):
         real = os.path.realpath(parent)
         folders[:] = [] if real in seen else sorted(f for f in folders if not f.startswith("."))
@@ -227,28 +254,14 @@ def files_below(folder: Path) -> list[Path]:
     return files
 
 
-def _spellings(video_id: str) -> tuple[str, ...]:
-    video_id = whole(video_id)
-    name = PurePosixPath(video_id).name
-    return (video_id, name, without_ending(name, _ENDINGS))
-
-
 @cache
-def _content(folder: Path) -> str:
+def _content(folder: Path) -> tuple[bool, str]:
+    """Return if a folder has videos, and what it has in words."""
     if not folder.is_dir():
-        return "there is no such folder"
-    packed = _packed(folder)
-    n_others = len(set(index_videos(folder).values())) - len(packed)
-    text = f"{n_others:,} files"
-    return f"{text}; archives not yet unpacked: {', '.join(packed[:5])}" if packed else text
-
-
-@cache
-def _has_videos(folder: Path) -> bool:
-    return len(set(index_videos(folder).values())) > len(_packed(folder))
-
-
-def _packed(folder: Path) -> list[str]:
-    """Names of the archives in a folder."""
+        return False, "there is no such folder"
     files = set(index_videos(folder).values())
-    return sorted(path.name for path in files if path.name.lower().endswith(_ARCHIVE_EXTENSIONS))
+    packed = sorted(f.name for f in files if f.name.lower().endswith(_ARCHIVE_EXTENSIONS))
+    text = f"{len(files) - len(packed):,} files"
+    if packed:
+        text += f"; archives not yet unpacked: {', '.join(packed[:5])}"
+    return len(files) > len(packed), text

@@ -8,60 +8,58 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
-from lmms_eval_captions.lmms_eval_tasks.data.archives import (
-    BrokenArchiveError,
-    is_unpacked,
-    read_marker,
-    unpack,
-)
+from lmms_eval_captions.lmms_eval_tasks.data.archives import BrokenArchiveError, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
-_COMPLETE = ".complete.json"
-_FILES_SHOWN = 8
+_COMPLETE: Final = ".complete.json"
+"""Marker in a folder of videos: the names of the folders of all its archives."""
+_FILES_SHOWN: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Which hub is asked, and where it keeps what it sent."""
+    """Address of a hub, and the folder of its downloads."""
 
     endpoint: str | None = None
-    """URL of the hub, by default the library's own (``HF_ENDPOINT``)."""
+    """URL, by default the library's own (``HF_ENDPOINT``)."""
     downloads: Path | None = None
-    """Folder of downloads, by default the library's own (``HF_HOME``), shared with other tools."""
+    """Folder, by default the library's own (``HF_HOME``), shared with other tools."""
 
 
 def fetch_file(source: Source, name: str, hub: Hub) -> Path:
-    """A file of the benchmark's repository, downloaded unless it is there already.
+    """Return a file of the benchmark's repository, downloaded unless it is already there.
 
-    Where the repository has no file of that path, one of the same base name, or that with ``.gz``,
-    is taken: the layout of some repositories is not known here.
+    If the repository has no file of that path, one of the same base name, plain or with ``.gz``, is
+    taken: repositories get reorganised.
 
     Args:
         source: The benchmark.
         name: Path below the benchmark's folder, such as ``VDCScore_qa/camera.jsonl``.
-        hub: Which hub.
+        hub: The hub.
 
     Raises:
-        DataError: If the hub cannot be reached or has no such file; with the hub's own words.
+        DataError: If the hub cannot be reached or has no such file; with the hub's message.
     """
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
     try:
         return _download(source, name, hub)
     except DataError as error:
-        if not _is_absent(error.__cause__):
+        cause, base_name = error.__cause__, PurePosixPath(name).name
+        if not isinstance(cause, EntryNotFoundError) or isinstance(cause, LocalEntryNotFoundError):
             raise
-        wanted = PurePosixPath(name).name
         files = _list_files(source, hub)
-        namesakes = [file for file in files if PurePosixPath(file).name in (wanted, f"{wanted}.gz")]
+        namesakes = [f for f in files if PurePosixPath(f).name in (base_name, f"{base_name}.gz")]
         if len(namesakes) != 1:
             raise DataError(
                 f"{source.benchmark}: {source.hub_repo} ({source.revision}) has no file {name!r}, "
@@ -72,63 +70,81 @@ def fetch_file(source: Source, name: str, hub: Hub) -> Path:
 
 
 def fetch_videos(source: Source, cache: Path, hub: Hub) -> Path:
-    """The folder of the benchmark's videos: every archive downloaded and unpacked.
+    """Return the folder of the benchmark's videos, with every archive downloaded and unpacked.
 
-    Safe for several processes: one works, the others wait. What an earlier process finished is
-    kept, and a folder that is complete needs no network.
+    Safe for several processes: one works, the others wait. Archives that an earlier process
+    unpacked are kept, and a complete folder needs no network.
 
     Args:
         source: The benchmark.
         cache: The package's cache folder.
-        hub: Which hub.
+        hub: The hub.
 
     Raises:
-        DataError: If an archive cannot be had or unpacked, or the repository has none.
+        DataError: If an archive cannot be downloaded or unpacked, or the repository has none.
     """
-    from filelock import FileLock, Timeout
-
     folder = _video_folder(source, cache)
-    if _is_complete(source, folder):
-        return folder
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder.with_name("videos.lock"))
-        try:
-            lock.acquire(timeout=1)
-        except Timeout:
-            logger.info(f"Waiting for the process that fetches the videos of {source.benchmark}")
-            lock.acquire()
-    except OSError as error:
-        raise DataError(
-            f"{folder} cannot be written: {error}; set LMMS_CAPTIONS_CACHE to a folder that can"
-        ) from error
-    try:
-        if not _is_complete(source, folder):
-            _fetch_archives(source, folder, hub)
-    finally:
-        lock.release()
+    if not has_videos(source, cache):
+        with locked(folder.with_name(f"{folder.name}.lock"), f"the videos of {source.benchmark}"):
+            if not has_videos(source, cache):
+                _fetch_archives(source, folder, hub)
     return folder
 
 
 def has_videos(source: Source, cache: Path) -> bool:
-    """Whether all videos of the benchmark were fetched before.
+    """Return if all videos of the benchmark were fetched before.
 
     Args:
         source: The benchmark.
         cache: The package's cache folder.
     """
-    return _is_complete(source, _video_folder(source, cache))
+    folder = _video_folder(source, cache)
+    try:
+        names = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
+        return all((folder / name).is_dir() for name in names)
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+@contextmanager
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock file, whose folder is made; report a wait for another process.
+
+    Args:
+        path: The lock file.
+        what: What the process that holds it makes, for the message.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=1)
+        except Timeout:
+            logger.info(f"Waiting for the process that makes {what}")
+            lock.acquire()
+    except OSError as error:
+        raise DataError(
+            f"{path.parent} cannot be written: {error}; set LMMS_CAPTIONS_CACHE to a folder that "
+            "can be"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _video_folder(source: Source, cache: Path) -> Path:
-    return cache / "data" / source.benchmark / "videos"
+    return cache / "data" / source.benchmark / "videos" / _folder_name(source.revision)
 
 
 def _fetch_archives(source: Source, folder: Path, hub: Hub) -> None:
     files = _list_files(source, hub)
-    archives = [
-        file for file in files if any(fnmatchcase(file, pattern) for pattern in source.archives)
-    ]
+    archives = [f for f in files if any(fnmatchcase(f, pattern) for pattern in source.archives)]
     if not archives:
         raise DataError(
             f"{source.benchmark}: {source.hub_repo} ({source.revision}) has no archive of videos "
@@ -138,47 +154,26 @@ def _fetch_archives(source: Source, folder: Path, hub: Hub) -> None:
         f"{source.benchmark}: {len(archives)} archives of videos from {source.page} to {folder}"
     )
     for archive in archives:
-        if not is_unpacked(folder / _folder_name(archive), _origin(source, archive)):
-            _fetch_archive(source, archive, folder / _folder_name(archive), hub)
-    _write_complete(source, folder, archives)
-
-
-def _fetch_archive(source: Source, archive: str, folder: Path, hub: Hub) -> None:
-    origin = _origin(source, archive)
-    path = _download(source, archive, hub)
-    try:
-        unpack(path, folder, origin)
-    except BrokenArchiveError as error:
-        # What an earlier run, or another tool, left in the folder of downloads may be damaged.
-        logger.warning(f"{error}. Downloading it anew, once")
-        unpack(_download(source, archive, hub, anew=True), folder, origin)
-
-
-def _is_complete(source: Source, folder: Path) -> bool:
-    marker = read_marker(folder / _COMPLETE)
-    archives = marker.get("archives") if isinstance(marker, dict) else None
-    return isinstance(archives, list) and all(
-        is_unpacked(folder / _folder_name(str(archive)), _origin(source, str(archive)))
-        for archive in archives
-    )
-
-
-def _write_complete(source: Source, folder: Path, archives: Sequence[str]) -> None:
-    content = {"repo": source.hub_repo, "revision": source.revision, "archives": list(archives)}
-    write_atomically(folder / _COMPLETE, json.dumps(content).encode("ascii"))
-
-
-def _origin(source: Source, archive: str) -> dict[str, str]:
-    return {"repo": source.hub_repo or "", "revision": source.revision, "archive": archive}
+        unpacked = folder / _folder_name(archive)
+        if unpacked.is_dir():
+            continue  # by an earlier process: an unfinished folder has another name
+        try:
+            unpack(_download(source, archive, hub), unpacked)
+        except BrokenArchiveError as error:
+            # An earlier run, or another program, may have left a damaged download.
+            logger.warning(f"{error}. Downloading it again, once")
+            unpack(_download(source, archive, hub, again=True), unpacked)
+    names = json.dumps([_folder_name(archive) for archive in archives])
+    write_atomically(folder / _COMPLETE, names.encode())
 
 
 def _folder_name(archive: str) -> str:
-    """A folder name of its own for each archive: ``videos/videos_1.tar.gz`` has a slash."""
+    """Return a name without slashes: ``videos/videos_1.tar.gz`` has one."""
     return re.sub(r"[^\w.-]+", "_", archive).strip(".")
 
 
-def _download(source: Source, name: str, hub: Hub, *, anew: bool = False) -> Path:
-    # Resumes a download that was cut off, shows a bar, and asks nothing where the file is at hand.
+def _download(source: Source, name: str, hub: Hub, *, again: bool = False) -> Path:
+    # Resumes a download that was cut off, shows a bar, and asks nothing if the file is at hand.
     from huggingface_hub import hf_hub_download
 
     with _reported(source, name):
@@ -189,7 +184,7 @@ def _download(source: Source, name: str, hub: Hub, *, anew: bool = False) -> Pat
             revision=source.revision,
             endpoint=hub.endpoint,
             cache_dir=hub.downloads,
-            force_download=anew,
+            force_download=again,
         )
     return Path(path)
 
@@ -197,44 +192,30 @@ def _download(source: Source, name: str, hub: Hub, *, anew: bool = False) -> Pat
 def _list_files(source: Source, hub: Hub) -> list[str]:
     from huggingface_hub import HfApi
 
-    api = HfApi(endpoint=hub.endpoint)
+    repo, api = source.require_repo(), HfApi(endpoint=hub.endpoint)
     with _reported(source, "the list of files"):
-        return sorted(
-            api.list_repo_files(
-                source.require_repo(), repo_type="dataset", revision=source.revision
-            )
-        )
-
-
-def _is_absent(error: BaseException | None) -> bool:
-    """Whether the hub answered that the repository has no such file."""
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-
-    return isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
+        files = api.list_repo_files(repo, repo_type="dataset", revision=source.revision)
+        return sorted(files)
 
 
 @contextmanager
 def _reported(source: Source, what: str) -> Iterator[None]:
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
 
-    # The library's error stands on the base error of its HTTP client, and which client that is has
-    # changed between versions; RuntimeError is what its fast transfer raises.
+    # The library's error derives from its HTTP client's, and which client that is has changed
+    # between versions; its fast transfer raises RuntimeError.
     client = cast("tuple[type[Exception], ...]", HfHubHTTPError.__bases__)
     kinds: tuple[type[Exception], ...] = (OSError, EntryNotFoundError, RuntimeError, *client)
     try:
         yield
     except kinds as error:
-        raise _failure(source, what, error) from error
-
-
-def _failure(source: Source, what: str, error: BaseException) -> DataError:
-    # The outer error says that a file could not be had, the one below it why.
-    causes = (error, error.__cause__)
-    words = " / ".join(" ".join(str(cause).split()) or repr(cause) for cause in causes if cause)
-    return DataError(
-        f"{source.benchmark}: could not get {what} from {source.hub_repo} ({source.revision}) on "
-        f"the Hugging Face hub: {words}. {source.advice()}"
-    )
+        # The outer error says that a file could not be had, its cause why.
+        causes = [cause for cause in (error, error.__cause__) if cause]
+        message = " / ".join(" ".join(str(cause).split()) or repr(cause) for cause in causes)
+        raise DataError(
+            f"{source.benchmark}: could not get {what} from {source.hub_repo} ({source.revision}) "
+            f"on the Hugging Face hub: {message}. {source.advice()}"
+        ) from error
 
 
 def _listed(files: Sequence[str]) -> str:

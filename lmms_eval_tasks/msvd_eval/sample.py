@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,40 +1,33 @@
-"""The built-in sample: clips rendered by code, with the benchmark files beside them."""
+"""The built-in sample: clips rendered by code, with the benchmark files next to them."""
 
 from __future__ import annotations
 
-import errno
+import json
 import os
 import shutil
-import time
-import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.data.hub import locked
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-SAMPLE_VERSION = 4
+SAMPLE_VERSION: Final = 4
 """Raised with every change of a clip, question or caption, so that old folders are replaced."""
-
-_MARKER = "SAMPLE_VERSION"
-_STALE_S = 3600.0
-"""Age at which a half-written folder is taken for the remains of a killed process."""
+_MARKER: Final = "SAMPLE_VERSION"
 
 
 def sample_root(cache: Path) -> Path:
-    """Folder of the sample below the cache folder, written when it is not there yet.
+    """Return the sample below the cache folder, a root in the layout of ``LMMS_CAPTIONS_DATA``.
 
-    Args:
-        cache: The package's cache folder; made where it is missing.
-
-    Returns:
-        A root in the layout of ``LMMS_CAPTIONS_DATA``.
+    It is written if it is missing.
 
     Raises:
-        DataError: As ``write_sample``.
+        DataError: See :func:`write_sample`.
     """
     root = cache / f"sample-v{SAMPLE_VERSION}"
     write_sample(root)
@@ -44,8 +37,8 @@ def sample_root(cache: Path) -> Path:
 def write_sample(root: Path) -> None:
     """Write the sample's clips and benchmark files, all or nothing.
 
-    A complete sample of this version is left as it is, one of another version is replaced. Several
-    processes may call this at once, and one that is killed leaves no half-written root behind.
+    A complete sample of this version is kept, one of another version is replaced. Of several
+    processes, one writes and the others wait. A process that is killed leaves no sample.
 
     Args:
         root: Folder that will hold ``vdc/`` and the folders of the other benchmarks.
@@ -53,19 +46,35 @@ def write_sample(root: Path) -> None:
     Raises:
         DataError: If the folder holds something that is not a sample, or cannot be written.
     """
-    if _version(root) == str(SAMPLE_VERSION):
+    if _is_complete(root):
         return
-    if _version(root) is None and root.exists() and not _is_empty_folder(root):
+    if root.exists() and not (root / _MARKER).exists() and any(root.iterdir()):
         raise DataError(
             f"expected no folder, an empty one or an older sample at {root}, found other files; "
-            "choose another place for the sample"
+            "choose another folder for the sample"
         )
-    _remove_stale(root)
-    draft = _sibling(root)
+    with locked(root.with_name(f".{root.name}.lock"), "the sample"):
+        if not _is_complete(root):
+            _write(root)
+
+
+def _write(root: Path) -> None:
+    from lmms_eval_captions.lmms_eval_tasks.sample.render import write_video
+
+    draft = root.with_name(f".{root.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)  # of a killed process
+    clips = draft / "clips"
     try:
-        draft.mkdir(parents=True)
-        _write_into(draft)
-        _move_into_place(draft, root)
+        clips.mkdir(parents=True)
+        for scene in SCENES:
+            write_video(scene, clips / f"{scene.video_id}.mp4")
+        for benchmark in modules("sample"):
+            benchmark.write_sample(draft, clips)
+        shutil.rmtree(clips)  # the benchmarks' links or copies stay
+        (draft / _MARKER).write_text(f"{SAMPLE_VERSION}\n", encoding="utf-8")
+        if root.exists():
+            shutil.rmtree(root)
+        draft.rename(root)
     except OSError as error:
         raise DataError(
             f"the sample cannot be written to {root} ({error.strerror or error}): make that folder "
@@ -75,69 +84,29 @@ def write_sample(root: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _write_into(folder: Path) -> None:
-    from lmms_eval_captions.lmms_eval_tasks.sample.render import write_video
-
-    clips = folder / "clips"
-    clips.mkdir()
-    for scene in SCENES:
-        write_video(scene, clips / f"{scene.video_id}.mp4")
-    for benchmark in modules("sample"):
-        benchmark.write_sample(folder, clips)
-    # What the benchmarks took of them stays, whether linked or copied.
-    shutil.rmtree(clips)
-    (folder / _MARKER).write_text(f"{SAMPLE_VERSION}\n", encoding="utf-8")
-
-
-def _move_into_place(draft: Path, root: Path) -> None:
-    """Rename the draft to the root, unless another process was first."""
-    for _ in range(3):
-        if _renamed(draft, root) or _version(root) == str(SAMPLE_VERSION):
-            return
-        _move_aside(root)
-    raise OSError(f"{root} comes back whenever it is moved aside")
-
-
-def _renamed(draft: Path, root: Path) -> bool:
+def _is_complete(root: Path) -> bool:
     try:
-        draft.rename(root)
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            return False
-        raise
-    return True
-
-
-def _move_aside(root: Path) -> None:
-    old = _sibling(root)
-    try:
-        root.rename(old)
-    except FileNotFoundError:
-        return  # Another process moved it aside.
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _version(root: Path) -> str | None:
-    try:
-        return (root / _MARKER).read_text(encoding="utf-8").strip()
+        return (root / _MARKER).read_text(encoding="utf-8").strip() == str(SAMPLE_VERSION)
     except OSError:
-        return None
+        return False
 
 
-def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+def write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    """Write JSON lines in UTF-8; the same rows give the same bytes on every system."""
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _sibling(root: Path) -> Path:
-    # Not tempfile: its folders are private, and a cache may be shared between users.
-    return root.parent / f".{root.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
+def share_clips(clips: Path, folder: Path) -> None:
+    """Put the sample's clips into a benchmark's folder, without a second copy if possible.
 
-
-def _remove_stale(root: Path) -> None:
-    for path in root.parent.glob(f".{root.name}.*.tmp"):
+    Args:
+        clips: Folder of the clips.
+        folder: The benchmark's folder of videos, which is made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for clip in sorted(clips.iterdir()):
         try:
-            age_s = time.time() - path.stat().st_mtime
-        except OSError:
-            continue  # Its own process finished and removed it.
-        if age_s > _STALE_S:
-            shutil.rmtree(path, ignore_errors=True)
+            os.link(clip, folder / clip.name)
+        except OSError:  # a file system without hard links
+            shutil.copyfile(clip, folder / clip.name)

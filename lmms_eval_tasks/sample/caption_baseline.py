@@ -1,12 +1,17 @@
-"""Captions without a neural network: what classical computer vision can measure, in words."""
+"""Captions without a neural network: measurements of classical computer vision in sentences."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.sample.baseline.reading import read_scene
-from lmms_eval_captions.lmms_eval_tasks.sample.baseline.sentences import describe, focus_of
+from lmms_eval_captions.lmms_eval_tasks.sample.vision import read_shots
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
+    NUMBERS,
+    in_each_shot,
+    position,
+    with_article,
+)
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
@@ -14,10 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from lmms_eval_captions.lmms_eval_tasks.sample.baseline.reading import Observations
+    from lmms_eval_captions.lmms_eval_tasks.sample.vision import SeenObject, SeenShot
     from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
     from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
+
+_FOCUS_WORDS = {
+    "camera": ("camera",),
+    "background": ("background",),
+    "objects": ("main object", "main subject", "subject"),
+    "short": ("short", "brief", "one sentence", "one-sentence"),
+}
+"""Subject that a caption begins with, and words in a prompt that ask for it."""
 
 
 class CaptionBaseline(Captioner):
@@ -27,10 +40,9 @@ class CaptionBaseline(Captioner):
     that a real captioner should be well above.
 
     Args:
-        n_frames: Frames looked at in each clip, >= 1; below 4 nothing is said about movement that
-            happens between them.
+        n_frames: Frames looked at in each clip, >= 1.
         batch_size: Taken for compatibility; captions are written one by one.
-        common: ``decode_threads``, ``max_pixels``; see ``Captioner``. ``device`` has no bearing:
+        common: ``decode_threads``, ``max_pixels``; see ``Captioner``. ``device`` has no effect:
             everything runs on the CPU.
 
     Raises:
@@ -52,31 +64,30 @@ class CaptionBaseline(Captioner):
             )
         self.n_frames = n_frames
         self.sampling = Uniform(n_frames)
-        self._seen: dict[Path, Observations] = {}
+        self._shots: dict[Path, list[SeenShot]] = {}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:  # noqa: ARG002 (of the base's)
-        """Forget the clips of an earlier call: other ones may lie there now."""
-        self._seen.clear()
+        """Forget the clips of an earlier call: the files may have changed."""
+        self._shots.clear()
 
     def prepare(
         self,
         jobs: Sequence[CaptionJob],
         generation: Generation,  # noqa: ARG002 (of the base's signature)
-    ) -> list[Observations]:
+    ) -> list[list[SeenShot]]:
         """Measure each job's clip once for all prompts."""
         for job in jobs:
-            if job.path not in self._seen:
-                self._seen[job.path] = read_scene(job.clip.frames, job.clip.duration_s)
-        return [self._seen[job.path] for job in jobs]
+            if job.path not in self._shots:
+                self._shots[job.path] = read_shots(job.clip.frames)
+        return [self._shots[job.path] for job in jobs]
 
     def caption(self, batch: Batch) -> list[str]:
         """Describe each job's clip, beginning with the subject of its prompt."""
-        observed = batch.prepared
-        if not isinstance(observed, list):
-            raise TypeError(f"expected what prepare returned, got {observed!r}")
+        if not isinstance(batch.prepared, list):
+            raise TypeError(f"expected what prepare returned, got {batch.prepared!r}")
         return [
-            describe(observations, focus_of(job.prompt))
-            for observations, job in zip(observed, batch.jobs, strict=True)
+            describe(shots, focus_of(job.prompt))
+            for shots, job in zip(batch.prepared, batch.jobs, strict=True)
         ]
 
 
@@ -84,3 +95,90 @@ class CaptionBaselineChat(CaptionBaseline):
     """The same captioner behind lmms-eval's chat interface."""
 
     is_simple = False
+
+
+def focus_of(prompt: str) -> str:
+    """Return the subject that a caption prompt asks for, ``all`` for several or none.
+
+    >>> focus_of("Describe any camera zooms, pans, or angle changes.")
+    'camera'
+    >>> focus_of("Describe the video in detail: camera, background and main subject.")
+    'all'
+    """
+    text = prompt.lower()
+    asked = [focus for focus, words in _FOCUS_WORDS.items() if any(word in text for word in words)]
+    return asked[0] if len(asked) == 1 else "all"
+
+
+def describe(shots: Sequence[SeenShot], focus: str = "all") -> str:
+    """Return a caption of one to about ten sentences; what was not measured is not mentioned.
+
+    Args:
+        shots: Measurements, at least one.
+        focus: Subject that comes first, see :func:`focus_of`; ``short`` leaves out the rest.
+    """
+    objects, background = in_each_shot(shots, _objects), in_each_shot(shots, _background)
+    camera = [*in_each_shot(shots, _camera), *_cuts(shots), *in_each_shot(shots, _light)]
+    if focus == "short":
+        return " ".join([*_objects(shots[0]), *_background(shots[0])[:1]])
+    if focus == "camera":
+        return " ".join([*camera, *objects, *background])
+    if focus == "background":
+        return " ".join([*background, *objects, *camera])
+    return " ".join([*objects, *background, *camera])
+
+
+def _objects(shot: SeenShot) -> list[str]:
+    if shot.is_cluttered:
+        return ["Many separate parts are visible."]
+    groups: dict[tuple[str | None, ...], list[SeenObject]] = {}
+    for thing in shot.objects:
+        groups.setdefault((thing.color, thing.shape, thing.motion), []).append(thing)
+    sentences = [_alike(things) for things in groups.values()]
+    if len(groups) > 1:
+        sentences.append(f"{NUMBERS[len(shot.objects)].capitalize()} objects stand out.")
+    return sentences
+
+
+def _alike(things: Sequence[SeenObject]) -> str:
+    """Return a sentence about objects that look and move alike."""
+    first, is_one = things[0], len(things) == 1
+    name = f"{first.color} {first.shape or 'area'}"
+    subject = f"{NUMBERS[len(things)]} {name}s"
+    if is_one:
+        subject = f"{with_article(name)} {position(first.center)}"
+    if first.motion is None:
+        predicate = "is visible" if is_one else "are visible"
+    elif first.motion == "still":
+        predicate = "does not move" if is_one else "do not move"
+    else:
+        predicate = f"{'moves' if is_one else 'move'} {first.motion}"
+    return f"{subject[0].upper()}{subject[1:]} {predicate}."
+
+
+def _background(shot: SeenShot) -> list[str]:
+    if shot.background is None:
+        tones = " and ".join(shot.colors[:3])
+        return [f"The picture is mostly {tones}."] if tones else []
+    pattern = " with many small marks on it" if shot.is_patterned else ""
+    letters = ["Something that may be a line of text is shown."] if shot.has_letters else []
+    return [f"The background is mostly {shot.background}{pattern}.", *letters]
+
+
+def _camera(shot: SeenShot) -> list[str]:
+    return [f"The camera {shot.camera}."] if shot.camera else []
+
+
+def _cuts(shots: Sequence[SeenShot]) -> list[str]:
+    if len(shots) == 2:
+        return ["There is one cut between two shots."]
+    if len(shots) > 2:
+        return [f"There are {len(shots) - 1} cuts between {len(shots)} shots."]
+    is_moving = shots[0].camera or shots[0].light  # a single frame shows no cut and no movement
+    return ["It appears to be one continuous shot without a cut."] if is_moving else []
+
+
+def _light(shot: SeenShot) -> list[str]:
+    if shot.light == "the same":
+        return ["The brightness stays about the same."]
+    return [f"The picture gets {shot.light}."] if shot.light else []

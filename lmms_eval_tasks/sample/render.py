@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Motion, Pattern, Scene, Shot, Thing
+    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene, Shot, Thing
+
+    Place = Callable[[float, float], tuple[int, int]]
 
 WIDTH, HEIGHT, FPS = 320, 240, 24
 
-_TRAVEL = 0.55
-"""How far a moving thing gets, as a share of the frame's side along its way."""
-_PAN = 0.4
-"""How far a pan goes, as a share of the frame's width."""
-_ZOOM = 1.8
+_TRAVEL: Final = 0.55
+"""Distance that a moving thing covers, as a share of the frame's side along its way."""
+_PAN: Final = 0.4
+"""Distance that a pan covers, as a share of the frame's width."""
+_ZOOM: Final = 1.8
 """Magnification from one end of a zoom to the other."""
-_DIM = 0.45
+_DIM: Final = 0.45
 """Brightness of the dark end of a lighting change, as a share of the bright end."""
-_STEPS: dict[Motion, tuple[float, float]] = {
-    "still": (0.0, 0.0),
-    "left": (-_TRAVEL, 0.0),
-    "right": (_TRAVEL, 0.0),
-    "up": (0.0, -_TRAVEL),
-    "down": (0.0, _TRAVEL),
-}
+_DIRECTIONS: Final = {
+    "still": (0, 0), "left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1),
+}  # fmt: skip
 
 
 def write_video(scene: Scene, path: Path) -> None:
-    """Encode a scene as mp4: H.264 where FFmpeg has an encoder for it, else MPEG-4 part 2."""
+    """Encode a scene as mp4: H.264 if FFmpeg has an encoder for it, else MPEG-4 part 2."""
     import av
 
     encoder = "libx264" if "libx264" in av.codecs_available else "mpeg4"
@@ -53,7 +51,7 @@ def write_video(scene: Scene, path: Path) -> None:
 
 
 def frames(scene: Scene) -> Iterator[NDArray[np.uint8]]:
-    """Every frame of a scene, shape (HEIGHT, WIDTH, 3), RGB."""
+    """Yield every frame of a scene, shape (HEIGHT, WIDTH, 3), RGB."""
     n_frames = round(scene.duration_s * FPS / len(scene.shots))
     for shot in scene.shots:
         for index in range(n_frames):
@@ -61,71 +59,49 @@ def frames(scene: Scene) -> Iterator[NDArray[np.uint8]]:
 
 
 def _picture(shot: Shot, progress: float) -> NDArray[np.uint8]:
-    """One frame of a shot; ``progress`` runs from 0 at its start to 1 at its end."""
+    """Return one frame of a shot; ``progress`` runs from 0 at its start to 1 at its end."""
     import cv2
 
-    zoom, shift = _camera(shot, progress)
+    zoom = {"zooms in": _ZOOM, "zooms out": 1 / _ZOOM}.get(shot.camera, 1.0) ** progress
+    pan = {"pans right": _PAN, "pans left": -_PAN}.get(shot.camera, 0.0) * progress
+
+    def place(x: float, y: float) -> tuple[int, int]:
+        """Return the pixel of a point given as shares of the unmoved frame."""
+        column, row = (x - 0.5 - pan) * zoom + 0.5, (y - 0.5) * zoom + 0.5
+        return round(column * WIDTH), round(row * HEIGHT)
+
     canvas = np.full((HEIGHT, WIDTH, 3), RGB[shot.background], dtype=np.uint8)
-    to_frame = _Placement(zoom, shift)
-    for x, y in _dots(shot.pattern):
+    if shot.pattern == "dotted":
         shade = tuple(int(0.62 * value) for value in RGB[shot.background])
-        cv2.circle(canvas, to_frame.point(x, y), round(3 * zoom), shade, -1, cv2.LINE_AA)
+        for x, y in _dots():
+            cv2.circle(canvas, place(x, y), round(3 * zoom), shade, -1, cv2.LINE_AA)
     for thing in shot.things:
-        _draw(canvas, thing, progress, to_frame)
+        _draw(canvas, thing, progress, place, zoom)
     if shot.text:
         _write(canvas, shot.text, RGB[shot.text_color])
-    return np.asarray(canvas * _brightness(shot, progress), dtype=np.uint8)
+    change = (1.0 - _DIM) * progress
+    brightness = {"darker": 1.0 - change, "brighter": _DIM + change}.get(shot.light, 1.0)
+    return np.asarray(canvas * brightness, dtype=np.uint8)
 
 
-class _Placement:
-    """Where a point of the scene lands in the frame."""
-
-    def __init__(self, zoom: float, shift: float) -> None:
-        self.zoom = zoom
-        self.shift = shift
-
-    def point(self, x: float, y: float) -> tuple[int, int]:
-        """Pixel of a point given as shares of the unmoved frame's width and height."""
-        column = ((x - 0.5 - self.shift) * self.zoom + 0.5) * WIDTH
-        row = ((y - 0.5) * self.zoom + 0.5) * HEIGHT
-        return round(column), round(row)
+@lru_cache(maxsize=1)
+def _dots() -> list[list[float]]:
+    """Return marks that make camera movement visible, over more than the widest view."""
+    points: list[list[float]] = np.random.default_rng(7).uniform(-0.5, 1.5, size=(500, 2)).tolist()
+    return points
 
 
-def _camera(shot: Shot, progress: float) -> tuple[float, float]:
-    """Magnification, and how far the camera has gone to the right in frame widths."""
-    if shot.camera == "zooms in":
-        return _ZOOM**progress, 0.0
-    if shot.camera == "zooms out":
-        return _ZOOM ** (-progress), 0.0
-    sign = {"pans right": 1.0, "pans left": -1.0}.get(shot.camera, 0.0)
-    return 1.0, sign * _PAN * progress
-
-
-def _brightness(shot: Shot, progress: float) -> float:
-    if shot.light == "darker":
-        return 1.0 - (1.0 - _DIM) * progress
-    if shot.light == "brighter":
-        return _DIM + (1.0 - _DIM) * progress
-    return 1.0
-
-
-@lru_cache(maxsize=2)
-def _dots(pattern: Pattern) -> tuple[tuple[float, float], ...]:
-    """Marks that make camera movement visible, over more than the widest view of a zoom or pan."""
-    if pattern == "plain":
-        return ()
-    generator = np.random.default_rng(7)
-    return tuple((float(x), float(y)) for x, y in generator.uniform(-0.5, 1.5, size=(500, 2)))
-
-
-def _draw(canvas: NDArray[np.uint8], thing: Thing, progress: float, to_frame: _Placement) -> None:
+def _draw(
+    canvas: NDArray[np.uint8], thing: Thing, progress: float, place: Place, zoom: float
+) -> None:
     import cv2
 
-    step_x, step_y = _STEPS[thing.motion]
-    x, y = thing.center[0] + step_x * progress, thing.center[1] + step_y * progress
-    column, row = to_frame.point(x, y)
-    half = max(2, round(thing.size * HEIGHT * to_frame.zoom / 2))
-    color = RGB[thing.color]
+    x, y = (
+        start + step * _TRAVEL * progress
+        for start, step in zip(thing.center, _DIRECTIONS[thing.motion], strict=True)
+    )
+    column, row = place(x, y)
+    half, color = max(2, round(thing.size * HEIGHT * zoom / 2)), RGB[thing.color]
     if thing.shape == "circle":
         cv2.circle(canvas, (column, row), half, color, -1, cv2.LINE_AA)
     elif thing.shape == "triangle":

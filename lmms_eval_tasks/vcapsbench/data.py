@@ -12,13 +12,13 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
+from lmms_eval_captions.lmms_eval_tasks.data.sources import (
     Keep,
     QuestionFile,
     Row,
+    Source,
     of_json_lines,
 )
-from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
     benchmark="vcapsbench",

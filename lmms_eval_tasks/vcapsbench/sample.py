@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB, SCENES
-from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     CAMERA,
     NUMBERS,
     motion,
@@ -49,7 +49,7 @@ def _facts(scene: Scene) -> Iterator[tuple[str, str, str]]:
     if n_things == 1:
         moves = motion(main).removeprefix("it ")
         yield "action", f"Is it right that the {main.shape} {moves} in the scene?", "yes"
-        yield "position", f"Is the {main.shape} {position(main)} at the start?", "yes"
+        yield "position", f"Is the {main.shape} {position(main.center)} at the start?", "yes"
     if shot.text:
         yield "text", f'Does the video show the text "{shot.text}*"?', "no"
         yield "text", f'Does the video show the text "{shot.text}"?', "yes"

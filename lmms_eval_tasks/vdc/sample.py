@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.lmms_eval_tasks.sample.captions import captions
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     CAMERA,
     NUMBERS,
     all_alike,
+    captions,
     event,
-    last_thing,
     motion,
     pattern,
     position,
@@ -106,7 +105,11 @@ def _main_object_questions(scene: Scene) -> list[Pair]:
     ]
     if len(scene.shots) > 1:
         rows.append(
-            _pair("object", "What appears after the cut?", with_article(last_thing(scene).name))
+            _pair(
+                "object",
+                "What appears after the cut?",
+                with_article(scene.shots[-1].things[0].name),
+            )
         )
     return rows
 
@@ -128,7 +131,7 @@ def _detailed_questions(scene: Scene) -> list[Pair]:
 def _location_questions(scene: Scene) -> list[Pair]:
     if all_alike(scene.shots[0]):
         return []  # Which of them would be meant?
-    where = position(scene.main)
+    where = position(scene.main.center)
     return [_pair("location", "Where in the frame is the main object at the start?", where)]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.lmms_eval_tasks.sample.files import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.lmms_eval_tasks.sample.sentences import (
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     CAMERA,
     NUMBERS,
     all_alike,
@@ -87,7 +87,7 @@ def _places(scene: Scene) -> list[Pair]:
     if all_alike(scene.shots[0]):
         return []  # Which of them would be meant?
     question = "Where in the frame is the main object at the start?"
-    return [_pair("physical laws", "spatial relationships", question, position(scene.main))]
+    return [_pair("physical laws", "spatial relationships", question, position(scene.main.center))]
 
 
 def _camera(scene: Scene) -> str:

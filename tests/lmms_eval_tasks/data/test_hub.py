@@ -209,7 +209,7 @@ def test_an_absent_file_lists_what_there_is(stand_in: StandIn, tmp_path: Path) -
         fetch_file(VDC, "x.jsonl", hub_of(stand_in, tmp_path))
 
 
-def test_offline_mode_is_told_as_such(
+def test_offline_mode_is_reported_as_such(
     stand_in: StandIn, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HF_HUB_OFFLINE gives an error that names it, for files and for videos."""
@@ -222,7 +222,7 @@ def test_offline_mode_is_told_as_such(
     assert stand_in.requests == []
 
 
-def test_an_unreachable_hub_is_told_as_such(
+def test_an_unreachable_hub_is_reported_as_such(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refused connection becomes an error with the way to local data."""
@@ -275,9 +275,9 @@ def test_a_killed_run_goes_on_where_it_stopped(
         fetch_videos(VDC, tmp_path, hub)
     unpacked: list[str] = []
 
-    def recorded(path: Path, folder: Path, origin: dict[str, str]) -> None:
+    def recorded(path: Path, folder: Path) -> None:
         unpacked.append(path.name)
-        unpack(path, folder, origin)
+        unpack(path, folder)
 
     monkeypatch.setattr(f"{HUB_MODULE}.unpack", recorded)
     fetch_videos(VDC, tmp_path, hub)

@@ -1,0 +1,345 @@
+"""Classical computer vision for the baseline captioner: shots, objects, camera, light."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SIDE: Final = 320
+"""Longer side, in pixels, to which frames are shrunk; all thresholds were set at this size."""
+_MIN_AREA, _MIN_LETTER_AREA = 0.005, 0.001
+"""Smallest object and smallest letter, as shares of the frame."""
+_MARK_PIXELS: Final = (6, 150)
+"""Sizes of the marks of a pattern, in pixels."""
+_MIN_MARKS: Final = 20
+_MAX_OBJECTS: Final = 8
+"""More parts than this are clutter, not objects."""
+_MIN_MOTION, _MIN_SHIFT, _MIN_ZOOM = 0.08, 0.06, 1.12
+"""Smallest motion of an object, and smallest shift and magnification by the camera, that count;
+distances are shares of the frame."""
+_MIN_LIGHT: Final = 1.25
+"""Smallest ratio of brightness that counts as a change of light."""
+_GRID, _MIN_CELLS = 4, 8
+"""The frame has _GRID x _GRID cells; points in fewer of them may all lie on one object."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenObject:
+    """One object of a shot, as first seen."""
+
+    color: str
+    shape: str | None
+    """``circle``, ``square``, ``triangle``, ``rectangle``, or ``None`` for any other outline."""
+    center: tuple[float, float]
+    """Shares of the frame's width and height, from the upper left."""
+    height: float
+    """Share of the frame's height."""
+    area: float
+    """Share of the frame."""
+    motion: str | None = None
+    """``still``, ``to the left``, ``up and to the right`` ...; ``None`` if it is not clear."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenShot:
+    """One stretch of video between cuts."""
+
+    background: str | None
+    """Colour of an even background, or ``None``."""
+    colors: tuple[str, ...]
+    """Colours that cover at least a fifth of the picture each, the most frequent first."""
+    is_patterned: bool
+    """True if many small marks lie on the background."""
+    has_letters: bool
+    """True if something looks like a line of text; it is not read."""
+    objects: tuple[SeenObject, ...]
+    """The largest first; empty without an even background."""
+    camera: str | None
+    """Predicate such as ``pans to the left``; ``None`` if the movement is not clear."""
+    light: str | None
+    """``the same``, ``darker`` or ``brighter``; ``None`` if it is not clear."""
+
+    @property
+    def is_cluttered(self) -> bool:
+        """True if there are too many parts to call them objects."""
+        return len(self.objects) > _MAX_OBJECTS
+
+
+def read_shots(frames: NDArray[np.uint8]) -> list[SeenShot]:
+    """Measure the shots of a clip.
+
+    Args:
+        frames: Shape (n, height, width, 3), RGB, n >= 1, evenly spaced in time.
+
+    Raises:
+        ValueError: If ``frames`` has another shape.
+    """
+    import cv2
+
+    if frames.ndim != 4 or frames.shape[3] != 3 or len(frames) < 1:
+        raise ValueError(f"read_shots: expected frames of shape (n, h, w, 3), got {frames.shape}")
+    scale = min(1.0, _SIDE / max(frames.shape[1:3]))
+    size = (max(1, round(frames.shape[2] * scale)), max(1, round(frames.shape[1] * scale)))
+    small = np.stack([cv2.resize(frame, size, interpolation=cv2.INTER_AREA) for frame in frames])
+    return [
+        _read_shot(small[start:end])
+        for start, end in itertools.pairwise([0, *_cuts(small), len(small)])
+    ]
+
+
+def _cuts(frames: NDArray[np.uint8]) -> list[int]:
+    """Return the indices of frames that start a new shot.
+
+    At a cut, the colours change by far more than is usual in this clip (in a pan, every step is
+    large), and a change of light does not explain it.
+    """
+    pairs = list(itertools.pairwise(frames))
+    steps = [_color_step(earlier, later) for earlier, later in pairs]
+    threshold = max(0.35, 2.5 * float(np.median(steps)) + 0.1) if steps else 0.0
+    return [
+        index
+        for index, step in enumerate(steps, start=1)
+        if step > threshold and _unlikeness(*pairs[index - 1]) > 0.25
+    ]
+
+
+def _color_step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
+    """Return the Hellinger distance of two frames' colour histograms, in [0, 1]."""
+    bins = [(f.reshape(-1, 3) >> 5).astype(np.int32) @ (64, 8, 1) for f in (earlier, later)]
+    first, second = (np.bincount(b, minlength=512) / len(b) for b in bins)
+    return float(np.sqrt(max(0.0, 1.0 - np.sum(np.sqrt(first * second)))))
+
+
+def _unlikeness(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
+    """Return the remainder of the second picture minus the first one dimmed or lit, in [0, 1]."""
+    before, after = earlier.astype(np.float64), later.astype(np.float64)
+    gain = np.sum(before * after) / max(np.sum(before * before), 1.0)
+    return float(np.sqrt(np.sum((after - gain * before) ** 2) / max(np.sum(after * after), 1.0)))
+
+
+def _read_shot(frames: NDArray[np.uint8]) -> SeenShot:
+    import cv2
+
+    gray = np.stack([cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames])
+    camera, placement = _read_camera(gray)
+    # Dim light turns colours into black and brown: they are named in the brightest frame.
+    brightest = frames[int(gray.mean(axis=(1, 2)).argmax())]
+    names = _color_names(brightest)
+    shares = {str(name): float(np.mean(names == name)) for name in np.unique(names)}
+    background, n_marks, parts = _read_layout(frames[0])
+    _, _, last_parts = _read_layout(frames[-1])
+    letters = _letters(parts)
+    objects = [
+        replace(part, motion=_motion(part, last_parts, placement))
+        for part in parts
+        # An odd patch in the background's own colour is rather a fold or shadow of it.
+        if part.area >= _MIN_AREA
+        and part not in letters
+        and (part.shape or part.color != background)
+    ]
+    return SeenShot(
+        background=_read_layout(brightest)[0],
+        colors=tuple(sorted((n for n in shares if shares[n] >= 0.2), key=lambda n: -shares[n])),
+        is_patterned=n_marks >= _MIN_MARKS,
+        has_letters=bool(letters),
+        objects=tuple(sorted(objects, key=lambda thing: -thing.area)),
+        camera=camera,
+        light=_read_light(gray),
+    )
+
+
+def _read_light(gray: NDArray[np.uint8]) -> str | None:
+    levels = np.maximum(gray.mean(axis=(1, 2)), 1.0)
+    third = max(1, len(levels) // 3)
+    change = float(levels[-third:].mean() / levels[:third].mean())
+    if len(gray) > 1 and not 1 / _MIN_LIGHT <= change <= _MIN_LIGHT:
+        return "brighter" if change > 1 else "darker"
+    # Light that goes up and down again is not the same.
+    return "the same" if len(gray) > 1 and levels.max() / levels.min() < 1.4 else None
+
+
+def _read_camera(gray: NDArray[np.uint8]) -> tuple[str | None, NDArray[np.float64] | None]:
+    """Return the camera's movement in words, and how it moves the first frame's points.
+
+    The second is a transform of shares of the frame, shape (3, 3), to their location in the last
+    frame. Both are ``None`` if the movement is not clear.
+    """
+    height, width = gray.shape[1:]
+    to_pixels = np.diag([width, height, 1.0])
+    center = np.array([width / 2, height / 2, 1.0])
+    total, shifts = np.eye(3), []
+    for earlier, later in itertools.pairwise(gray):
+        step = _camera_step(earlier, later)
+        if step is None:
+            return None, None
+        total = step @ total
+        shifts.append((total @ center - center)[:2] / (width, height))
+    if not shifts:
+        return None, None
+    zoom = float(np.hypot(total[0, 0], total[1, 0]))
+    total = np.linalg.inv(to_pixels) @ total @ to_pixels
+    across, along = shifts[-1]
+    # The picture goes against the camera.
+    if not 1 / _MIN_ZOOM < zoom < _MIN_ZOOM:
+        move = "zooms in" if zoom > 1 else "zooms out"
+    elif np.abs(shifts).max() < _MIN_SHIFT:
+        move = "does not appear to move"
+    elif max(abs(across), abs(along)) < _MIN_SHIFT:
+        return None, None  # it came back
+    elif abs(across) >= abs(along):
+        move = f"pans to the {'left' if across > 0 else 'right'}"
+    else:
+        move = f"tilts {'up' if along > 0 else 'down'}"
+    return move, total
+
+
+def _camera_step(
+    earlier: NDArray[np.uint8], later: NDArray[np.uint8]
+) -> NDArray[np.float64] | None:
+    """Return the transform from one frame to the next, shape (3, 3), ``None`` if not clear."""
+    import cv2
+
+    start = cv2.goodFeaturesToTrack(earlier, 300, 0.02, 6)
+    if start is None or _n_cells(start, earlier.shape) < _MIN_CELLS:
+        # The points may all lie on one object: the rest of the picture decides.
+        before, after = earlier.astype(np.float64), later.astype(np.float64)
+        gain = float(np.median(after) / max(np.median(before), 1.0))
+        return np.eye(3) if np.mean(np.abs(after - gain * before) > 14) < 0.25 else None
+    end, status, _ = cv2.calcOpticalFlowPyrLK(
+        earlier, later, start, None, winSize=(21, 21), maxLevel=4
+    )
+    start, end = start[status == 1], end[status == 1]
+    if _n_cells(start, earlier.shape) < _MIN_CELLS:
+        return None
+    affine, inliers = cv2.estimateAffinePartial2D(start, end, ransacReprojThreshold=1.5)
+    if affine is None or inliers.mean() < 0.5:
+        return None
+    return np.vstack([affine, [0.0, 0.0, 1.0]])
+
+
+def _n_cells(points: NDArray[np.float32], shape: tuple[int, ...]) -> int:
+    cells = (points.reshape(-1, 2) * _GRID / (shape[1], shape[0])).astype(int)
+    return len(np.unique(cells, axis=0))
+
+
+def _read_layout(frame: NDArray[np.uint8]) -> tuple[str | None, int, list[SeenObject]]:
+    """Return one frame's background colour, number of small marks, and parts of one colour each."""
+    import cv2
+
+    pixels = frame.reshape(-1, 3)
+    bins = (pixels >> 4).astype(np.int32) @ (256, 16, 1)
+    commonest = np.median(pixels[bins == np.bincount(bins).argmax()], axis=0).astype(np.uint8)
+    lab = cv2.cvtColor(frame, cv2.COLOR_RGB2LAB).astype(np.int32)
+    reference = cv2.cvtColor(commonest.reshape(1, 1, 3), cv2.COLOR_RGB2LAB).astype(np.int32)
+    stands_out = np.linalg.norm(lab - reference, axis=2) > 24
+    if stands_out.mean() > 0.5:
+        return None, 0, []
+    sizes = cv2.connectedComponentsWithStats(stands_out.astype(np.uint8))[2][1:, cv2.CC_STAT_AREA]
+    n_marks = int(np.sum((sizes >= _MARK_PIXELS[0]) & (sizes <= _MARK_PIXELS[1])))
+    names = np.where(stands_out, _color_names(frame), "")
+    parts = [part for name in np.unique(names) if name for part in _parts(str(name), names == name)]
+    return str(_color_names(commonest.reshape(1, 1, 3))[0, 0]), n_marks, parts
+
+
+def _color_names(pixels: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """Return the colour name of each pixel, shape (height, width), from RGB."""
+    import cv2
+
+    hue, saturation, value = np.moveaxis(cv2.cvtColor(pixels, cv2.COLOR_RGB2HSV), -1, 0)
+    is_gray = (saturation < 45) | (value < 40)
+    is_pale = (saturation < 130) & (value > 170)
+    return np.select(
+        [
+            is_gray & (value < 50), is_gray & (value > 205), is_gray,
+            (hue >= 4) & (hue < 20) & (value < 165), is_pale & ((hue < 8) | (hue >= 152)),
+            hue < 8, hue < 20, hue < 34, hue < 85, hue < 128, hue < 152, hue < 168,
+        ],
+        [
+            "black", "white", "gray", "brown", "pink",
+            "red", "orange", "yellow", "green", "blue", "purple", "pink",
+        ],
+        "red",
+    )  # fmt: skip
+
+
+def _parts(color: str, mask: NDArray[np.bool_]) -> list[SeenObject]:
+    """Return the connected parts of a mask, down to the size of letters."""
+    import cv2
+
+    height, width = mask.shape
+    # The seam between two colours is a thin line of a third one.
+    opened = cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    _, labels, stats, centers = cv2.connectedComponentsWithStats(opened)
+    parts = []
+    for label in range(1, len(stats)):
+        left, top, wide, high, n_pixels = stats[label].tolist()
+        if n_pixels < _MIN_LETTER_AREA * mask.size:
+            continue
+        is_cut_off = min(left, top) == 0 or left + wide == width or top + high == height
+        patch = (labels[top : top + high, left : left + wide] == label).astype(np.uint8)
+        center = (float(centers[label][0] / width), float(centers[label][1] / height))
+        shape = None if is_cut_off else _shape(patch)
+        parts.append(SeenObject(color, shape, center, high / height, n_pixels / mask.size))
+    return parts
+
+
+def _shape(patch: NDArray[np.uint8]) -> str | None:
+    """Return the outline's name, or ``None``; only near-perfect outlines get one."""
+    import cv2
+
+    contours, _ = cv2.findContours(np.pad(patch, 1), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    contour = max(contours, key=cv2.contourArea)
+    area = cv2.contourArea(contour)
+    if area < 0.92 * cv2.contourArea(cv2.convexHull(contour)) or patch.sum() < 0.9 * area:
+        return None
+    _, sides, _ = cv2.minAreaRect(contour)
+    elongation, fill = max(sides) / max(min(sides), 1.0), area / max(sides[0] * sides[1], 1.0)
+    if fill > 0.9:
+        return "square" if elongation < 1.2 else "rectangle"
+    if 0.74 < fill < 0.84 and elongation < 1.2:
+        return "circle"
+    return "triangle" if 0.45 < fill < 0.55 else None
+
+
+def _letters(parts: list[SeenObject]) -> list[SeenObject]:
+    """Return parts that look like letters: odd outlines, three or more of a colour in a row."""
+    odd = [part for part in parts if part.shape is None and part.height >= 0.05]
+    return [
+        part
+        for part in odd
+        if sum(
+            part.color == other.color
+            and abs(part.center[1] - other.center[1]) < 0.3 * part.height
+            and 0.7 < other.height / part.height < 1.4
+            for other in odd
+        )
+        >= 3
+    ]
+
+
+def _motion(
+    thing: SeenObject, last_parts: list[SeenObject], placement: NDArray[np.float64] | None
+) -> str | None:
+    """Return an object's motion up to the last frame, minus the camera's own."""
+    same = [
+        part
+        for part in last_parts
+        if part.color == thing.color and 0.25 < part.area / thing.area < 4
+    ]
+    # The outline of an odd patch changes from frame to frame, and its center with it.
+    if thing.shape is None or placement is None or not same:
+        return None
+    carried = (placement @ (*thing.center, 1.0))[:2]
+    across, along = min((part.center - carried for part in same), key=np.linalg.norm).tolist()
+    sideways, upright = "right" if across > 0 else "left", "down" if along > 0 else "up"
+    if max(abs(across), abs(along)) < _MIN_MOTION:
+        return "still"
+    if min(abs(across), abs(along)) > 0.5 * max(abs(across), abs(along)):
+        return f"{upright} and to the {sideways}"
+    return f"to the {sideways}" if abs(across) > abs(along) else upright
