@@ -1,28 +1,33 @@
-"""What a benchmark is: one frozen value, from which hooks, estimates, sample and reports come."""
+"""``Benchmark``: the class from which hooks, estimates, sample and reports of a benchmark come."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, product
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
 
 import yaml
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Chain
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import DataSettings, JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, list_videos
-from lmms_eval_captions.lmms_eval_tasks.data.sources import QuestionFile, Source
-from lmms_eval_captions.lmms_eval_tasks.grading import Grading
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.paper_table import PaperTable
 from lmms_eval_captions.lmms_eval_tasks.planted_facts import Verification
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Q = TypeVar("Q")
 """A benchmark's question, as its protocol takes it."""
@@ -31,12 +36,12 @@ Q_contra = TypeVar("Q_contra", contravariant=True)
 J_co = TypeVar("J_co", bound=Judgement, covariant=True)
 
 Doc = Mapping[str, Any]
-"""A document of lmms-eval: one video, as the benchmark's ``read`` makes it."""
+"""A document of lmms-eval: one video, as :meth:`Benchmark.read` returns it."""
 Videos = Sequence[Sequence[Any]]
-"""What a metric reads in one judge run: for each video, the values of its questions."""
+"""Values of a metric in one judge run: for each video, those of its questions."""
 Score = Callable[[Videos, Sequence[CaptionRecord]], float]
-"""From one judge run's values, and the records of all captions of the task, to a metric; ``nan``
-where it has no value."""
+"""Computes a metric from one judge run's values and the records of all captions of the task;
+``nan`` if it has no value."""
 
 ALL: Final = ("overall", "all")
 """Section and group of the breakdown in which every question counts."""
@@ -48,35 +53,34 @@ class Task:
 
     name: str
     fields: Mapping[str, str] = field(default_factory=dict)
-    """What sets this task's stub row and documents apart from those of its benchmark's others."""
+    """Fields that distinguish this task's stub row and documents from other tasks' ones."""
     caption_prompt: str
-    """What captioners are asked with: a prompt file and a key in it, such as
-    ``vdc_caption.camera``; ``{field}`` stands for a field of the document. Empty where the captions
-    are not asked for."""
+    """Prompt for captioners: a file and a key in it, such as ``vdc_caption.camera``; ``{field}``
+    stands for a field of the document. Empty if captions are not asked for."""
     judge_prompts: tuple[str, ...]
-    """Names of the prompts that the judge is asked with."""
+    """Names of the judge's prompts."""
     aspect: str | None = None
-    """Aspect of the captions where a benchmark asks for several of each video."""
+    """Aspect of the captions if a benchmark asks for several of each video."""
     extras: Mapping[str, str] = field(default_factory=dict)
     """Further fields of the signature; ``{field}`` stands for a field of the document."""
     note: str = ""
-    """What a reader of the task's numbers must know, a sentence or two."""
+    """Warning to readers of the task's numbers, a sentence or two."""
     note_level: Literal["INFO", "WARNING"] = "INFO"
     caption_chars: int
-    """Length of a typical caption, by our judgement, for estimates."""
+    """Length of a typical caption, by our estimate."""
 
     def prompt(self, doc: Doc) -> tuple[str, str]:
-        """File of the caption prompt and the key in it."""
+        """Return the file of the caption prompt and the key in it."""
         name, _, key = self.caption_prompt.format_map(doc).partition(".")
         return name, key
 
     def prompts(self, doc: Doc) -> tuple[str, ...]:
-        """All that captioner and judge are asked with, as :meth:`Prompts.extras` takes it."""
+        """Return the prompts of captioner and judge, as :meth:`Prompts.extras` takes them."""
         return tuple(filter(None, (*self.judge_prompts, self.caption_prompt.format_map(doc))))
 
 
 def verdict_of(judgement: Any) -> Sequence[object]:  # noqa: ANN401 - whatever has a verdict
-    """What most metrics read of a judgement: its verdict."""
+    """Return the value that most metrics read of a judgement: its verdict."""
     return (judgement.verdict,)
 
 
@@ -88,161 +92,201 @@ class Metric:
     """See :func:`over_questions` and :func:`over_videos`."""
     higher_is_better: bool = True
     scale: float = 100.0
-    """What is printed for a share of 1, such as 100 for a percentage."""
+    """Printed value of a share of 1, such as 100 for a percentage."""
     highest: float = 100.0
-    """The highest value that it can have."""
+    """Highest possible value."""
     lowest: float = 0.0
-    """The lowest value that it can have, as 1 of a rating from 1 to 5; above 0 for a metric that is
-    one ratio alone."""
+    """Lowest possible value, as 1 of a rating from 1 to 5; above 0 only for a metric that is one
+    ratio."""
     ratios: Ratios | None = None
     """The metric as ``scale`` times a ratio of sums over captions, or times a product of such: see
-    :mod:`ratios`. Its interval follows from it; without, from leaving out each caption in
-    turn, which is slow for thousands."""
+    :mod:`ratios`. Its interval follows from them; without, from leaving out each caption in turn,
+    which is slow for thousands."""
     values: Callable[[Any], Sequence[object]] = verdict_of
-    """What it reads of a judgement, ``n_values`` values; ``None`` is unscored."""
+    """Reads ``n_values`` values of a judgement; ``None`` is unscored."""
     labels: Sequence[str] = ()
-    """All that these values can be, in the order in which they are shown; empty for numbers."""
+    """All possible values in the order in which they are shown; empty for numbers."""
     n_values: int = 1
     field: str = "verdicts"
-    """Name of these values in a caption's item."""
+    """Name of the values in a caption's item."""
     reads_fields: bool = False
-    """Whether it needs the record's ``fields``."""
+    """True if it needs the record's ``fields``."""
     unavailable: Callable[[Sequence[CaptionRecord]], str | None] = lambda _records: None
-    """Why the metric cannot be computed here whatever the judge says, else ``None``."""
+    """Reason why the metric cannot be computed, whatever the judge says, else ``None``."""
     unavailable_here: Callable[[], str | None] = lambda: None
-    """The same of captions that this process would score, before there are any."""
+    """The same for captions that this process would score, before there are any."""
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest value that it can have."""
+        """Lowest and highest possible value."""
         return self.lowest, self.highest
 
     @property
     def span(self) -> float:
-        """How far apart two values can be, above 0."""
+        """Largest difference of two values, above 0."""
         return self.highest - self.lowest
 
 
 class AskQuestion(Protocol[Q_contra, J_co]):
-    """Makes the chain of requests of one question in one judge run."""
+    """Makes the chain of requests of one question in one judge run, as :meth:`Benchmark.ask`."""
 
     def __call__(
         self, question: Q_contra, caption: str, *, config: JudgeConfig, run: int
     ) -> Chain[Sequence[J_co]]:
-        """The chain; it gives one judgement, or one for every fact that it extracts.
-
-        Args:
-            question: What is asked.
-            caption: Candidate caption, unchanged.
-            config: The benchmark's judge.
-            run: Judge run, which is the seed, >= 0.
-        """
-
-
-class JudgeQuestion(Protocol[Q_contra, J_co]):
-    """A protocol that gives one judgement of one question."""
-
-    async def __call__(
-        self, ask: Ask, question: Q_contra, caption: str, *, config: JudgeConfig, run: int
-    ) -> J_co:
-        """Ask the judge and read its replies."""
+        """Return the chain; it gives one judgement, or one for every fact that it extracts."""
 
 
 class Measure(Protocol[Q_contra, J_co]):
-    """Measures a caption where no judge is asked."""
+    """Measures a caption without a judge."""
 
     def __call__(self, question: Q_contra, caption: str) -> Callable[[], J_co]:
-        """Hand a caption in; never waits.
+        """Take a caption in, without waiting.
 
         Returns:
-            What waits for its measurement, and may raise :class:`CaptionsError`; it is called once
-            all captions of this process are handed in, so that they can be measured together.
+            A function that waits for the measurement, and may raise :class:`CaptionsError`; it is
+            called after all captions of this process are taken in, so that they can be measured
+            together.
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark(Generic[Q, J]):
-    """A benchmark of captions.
+    """A benchmark of captions: a subclass sets its attributes and overrides its methods.
 
-    Several may share a folder: a variant that differs in its protocol or metrics is a second
-    record, made of the first by ``replace``.
+    Required are ``name``, ``folder``, ``source``, ``tasks``, ``metrics``, ``headline``,
+    :meth:`read`, :meth:`questions`, and one of :meth:`judge`, :meth:`ask` and ``measure``. Several
+    benchmarks may share a folder: a variant with another protocol or other metrics is a subclass.
     """
 
     name: str
     """Its folder below ``LMMS_CAPTIONS_DATA``."""
     folder: Path
-    """Holds its YAML files."""
+    """Folder of its YAML files."""
     template: str = "_default_template_yaml"
-    """The YAML file in it whose ``metadata.judge`` is the paper's judge."""
+    """YAML file in the folder whose ``metadata.judge`` is the paper's judge."""
     source: Source
-    probe_file: str
-    """A file whose presence tells that the benchmark's data is there; empty where videos do."""
-    tasks: Mapping[str, Task]
-    read: Callable[[DataSettings, Task], list[dict[str, object]]]
-    """The documents of a task. Raises :class:`DataError` where the data is missing or broken."""
-    name_fields: tuple[str, ...] = ("video_id",)
-    """Fields of a document that name its video, in the order that captions are looked up by; the
-    first is its id, the last its file."""
-    file_name: Callable[[str], str] = str
-    """From what the last of these fields holds to a name below the folder of videos."""
+    probe_file: str = ""
+    """File whose presence shows that the benchmark's data is there; empty if videos show it."""
     question_file: QuestionFile | None = None
-    """Its official files of questions, of which files in the same form can be made that hold some
-    of the questions; ``None`` where it has none."""
-    questions: Callable[[Doc], Sequence[Q]]
-    question_text: Callable[[Q], str] = lambda question: getattr(question, "question", "")
-    """What tells a question from the others about its video; empty where it is the only one."""
-    ask: AskQuestion[Q, J]
-    unseen: Callable[[Q], Q] = lambda question: question
-    """The same question without a look at its video, for estimates."""
-    counts_ahead: bool = True
-    """Whether each question gives one judgement; ``False`` where it gives one for every fact that
-    the judge extracts, so that only its replies tell how many there are."""
-    measure: Measure[Q, J] | None = None
-    """What takes the place of ``ask`` where no judge is asked; it is handed captions that say
-    nothing, too. ``None`` where a judge is asked."""
-    silent: Callable[[Q, int], Sequence[J]] | None = None
-    """Judgements of a question, in one judge run, where the caption says nothing, by the paper's
-    definition, as ``ask`` gives them; ``None`` where the benchmark has none."""
-    judge_check: JudgeCheck[Q, J] | None = None
-    """How it is told that the judge judges; ``None`` where that is not told."""
-    verification: Verification[Q, J] | None = None
-    """How ``judge verify`` asks the judge about planted facts; ``None`` where it does not."""
-    grading: Grading | None = None
-    """What a person is asked in the judge's place; ``None`` where people cannot take it."""
+    """Official files of questions, ``None`` if there are none."""
+    name_fields: tuple[str, ...] = ("video_id",)
+    """Fields of a document that name its video, in the order in which captions are looked up; the
+    first is the video's id, the last its file."""
+    tasks: Mapping[str, Task]
     metrics: Mapping[str, Metric]
     """In the order in which they are shown."""
-    pooled_group: str | None = None
-    """The group whose numbers are those of all its tasks' questions together."""
     headline: str
     """The metric that stands for the others; its items hold every judgement."""
-    right: frozenset[object] = frozenset()
-    """What the headline reads of a question that the caption answers rightly; empty where judges
-    give grades."""
-    missed: frozenset[object] = frozenset()
-    """What the headline reads of a question whose answer the caption does not hold; of one that
-    says otherwise too, where the judge does not tell these apart."""
-    wrong: frozenset[object] = frozenset()
-    """What the headline reads of a question that the caption answers wrongly."""
     headline_means: str = ""
-    """What the headline counts, in a few words for who sees it for the first time."""
-    groups: Callable[[Doc, Q, J | None], Mapping[str, str]] = lambda _doc, _question, _judgement: {}
-    """Section of the breakdown to the group in which a question counts there; the judgement is
-    ``None`` where the question was not judged."""
-    sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Section of the breakdown to its groups, in the paper's order; others follow."""
-    fields: Callable[[Doc, str | None], Mapping[str, object]] = lambda _doc, _caption: {}
-    """What else is kept of a document and its caption, for metrics and breakdown; the caption is
-    ``None`` where there is none."""
-    extras: Callable[[Sequence[J], Mapping[str, object]], Mapping[str, str]] = (
-        lambda _judgements, _fields: {}
-    )
-    """Further fields of the signature, from a caption's judgements and ``fields``."""
-    summary: Callable[[Sequence[CaptionRecord]], Mapping[str, object]] = lambda _records: {}
-    """What stands on top of a breakdown beside the numbers."""
-    paper_table: PaperTable | None = None
-    """The table of the paper that has the benchmark's numbers, for ``compare --paper``."""
-    output_tokens: Mapping[str, int]
-    """Protocol of a request to the tokens of a typical reply, by our judgement, for estimates."""
+    """One-line description of the headline metric."""
+    right: frozenset[object] = frozenset()
+    """Verdicts of the headline on a question that the caption answers rightly; empty if judges give
+    grades."""
+    missed: frozenset[object] = frozenset()
+    """Verdicts on a question whose answer is not in the caption, and on wrong answers if the judge
+    does not distinguish them."""
+    wrong: frozenset[object] = frozenset()
+    """Verdicts on a question that the caption answers wrongly."""
+    sections: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Section of the breakdown to its groups, in the paper's order; other groups follow."""
+    pooled_group: str | None = None
+    """Group whose numbers are those of all questions of its tasks together."""
+    counts_ahead: bool = True
+    """True if each question gives one judgement, ``False`` if it gives one for every fact that the
+    judge extracts, so that only its replies tell how many there are."""
+    output_tokens: Mapping[str, int] = MappingProxyType({})
+    """Protocol of a request to the tokens of a typical reply, by our estimate."""
+    measure: Measure[Q, J] | None = None
+    """Replaces the judge; it also gets captions that say nothing. ``None`` if a judge is asked."""
+    silent: Callable[[Q, int], Sequence[J]] | None = None
+    """Judgements of a question in one judge run for a caption that says nothing, by the paper's
+    definition and in the form of :meth:`ask`; ``None`` if the paper has none."""
+    judge_check: JudgeCheck[Q, J] | None = None
+    """Test of the judge with anchors, ``None`` if there is none."""
+    verification: Verification[Q, J] | None = None
+    """Questions of ``judge verify`` about planted facts, ``None`` if there are none."""
+
+    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+        """Return the documents of a task.
+
+        Raises:
+            DataError: If the data is missing or broken.
+        """
+        raise NotImplementedError
+
+    def questions(self, doc: Doc) -> Sequence[Q]:
+        """Return the questions about a document's video."""
+        raise NotImplementedError
+
+    async def judge(
+        self, ask: Ask, question: Q, caption: str, *, config: JudgeConfig, run: int
+    ) -> J:
+        """Ask the judge one question about a caption, and read its replies.
+
+        Args:
+            ask: Sends one request.
+            question: One of :meth:`questions`.
+            caption: Candidate caption, unchanged.
+            config: The benchmark's judge.
+            run: Judge run, which is the seed, >= 0.
+        """
+        raise NotImplementedError
+
+    def ask(
+        self, question: Q, caption: str, *, config: JudgeConfig, run: int
+    ) -> Chain[Sequence[J]]:
+        """Return the chain of requests of one question: one judgement, that of :meth:`judge`.
+
+        To be overridden if a question has several judgements, one for every extracted fact.
+        """
+
+        async def chain(ask: Ask) -> Sequence[J]:
+            return (await self.judge(ask, question, caption, config=config, run=run),)
+
+        return chain
+
+    def instruction(self, doc: Doc, prompts: Prompts) -> str:
+        """Return the text that a captioner is asked with about a document's video."""
+        return prompts.text(*self.task_of(doc).prompt(doc))
+
+    def question_text(self, question: Q) -> str:
+        """Return what distinguishes a question from the others about its video; may be empty."""
+        return getattr(question, "question", "")
+
+    def unseen(self, question: Q) -> Q:
+        """Return the same question without its video, for estimates."""
+        return question
+
+    def file_name(self, name: str) -> str:
+        """Return the name below the folder of videos, from the last of ``name_fields``."""
+        return name
+
+    def groups(self, doc: Doc, question: Q, judgement: J | None) -> Mapping[str, str]:  # noqa: ARG002
+        """Return the group that a question counts in, by section of the breakdown.
+
+        Args:
+            doc: The document.
+            question: One of its questions.
+            judgement: ``None`` if the question was not judged.
+        """
+        return {}
+
+    def fields(self, doc: Doc, caption: str | None) -> Mapping[str, object]:  # noqa: ARG002
+        """Return further facts of a document and its caption, for metrics and breakdown."""
+        return {}
+
+    def extras(self, judgements: Sequence[J], fields: Mapping[str, object]) -> Mapping[str, str]:  # noqa: ARG002
+        """Return further fields of the signature, from a caption's judgements and its fields."""
+        return {}
+
+    def summary(self, records: Sequence[CaptionRecord]) -> Mapping[str, object]:  # noqa: ARG002
+        """Return what a breakdown shows on top, next to the numbers."""
+        return {}
+
+    def variant(self, **attributes: object) -> Self:
+        """Return this benchmark with some attributes or methods replaced."""
+        made = copy(self)
+        vars(made).update(attributes)
+        return made
 
     @property
     def judge_defaults(self) -> Mapping[str, object]:
@@ -252,7 +296,7 @@ class Benchmark(Generic[Q, J]):
         return defaults
 
     def judge_config(self, settings: JudgeSettings) -> JudgeConfig:
-        """The judge of a run with these settings, :data:`NO_JUDGE` where none is asked.
+        """Return the judge of a run with these settings, :data:`NO_JUDGE` if none is asked.
 
         Raises:
             SettingsError: If the settings cannot be used.
@@ -264,17 +308,16 @@ class Benchmark(Generic[Q, J]):
     def chains(
         self, questions: Sequence[Q], caption: str, config: JudgeConfig
     ) -> list[Chain[Sequence[J]]]:
-        """What asks the judge about a caption: each question in each judge run, run by run."""
+        """Return the chains of each question in each judge run, run by run."""
         return [
             self.ask(question, caption, config=config, run=run)
             for run, question in product(range(config.runs), questions)
         ]
 
     def silences(self, questions: Sequence[Q], config: JudgeConfig) -> list[Sequence[J]] | None:
-        """The judgements of a caption that says nothing, as those of :meth:`chains`.
+        """Return the judgements of a caption that says nothing, in the order of :meth:`chains`.
 
-        Returns:
-            ``None`` where the benchmark has none.
+        ``None`` if the benchmark has none.
         """
         silent = self.silent
         if silent is None:
@@ -283,14 +326,14 @@ class Benchmark(Generic[Q, J]):
 
     @property
     def knows_silence(self) -> bool:
-        """Whether a caption that says nothing has a verdict."""
+        """True if a caption that says nothing has a verdict."""
         return self.silent is not None or self.measure is not None
 
     def task_of(self, row: Doc) -> Task:
-        """The task of a stub's row or of a document.
+        """Return the task of a stub's row or of a document.
 
         Raises:
-            ValueError: If it is none of this benchmark's.
+            ValueError: If it belongs to another benchmark.
         """
         for task in self.tasks.values():
             if all(row.get(name) == value for name, value in task.fields.items()):
@@ -298,31 +341,31 @@ class Benchmark(Generic[Q, J]):
         raise ValueError(f"expected a document of {', '.join(self.tasks)}, got {row!r:.80}")
 
     def source_of_values(self, metric: str) -> str:
-        """The first metric that reads the same values as this one: they are stored once."""
+        """Return the first metric that reads the same values: they are stored once."""
         reads = self.metrics[metric].values
         return next(name for name, other in self.metrics.items() if other.values is reads)
 
     def video_names(self, doc: Doc) -> tuple[str, ...]:
-        """Names that a caption of the document's video is looked up by, the video's id first."""
+        """Return the names by which a caption is looked up, the video's id first."""
         return tuple(dict.fromkeys(str(doc[name]) for name in self.name_fields))
 
     def video_id(self, doc: Doc) -> str:
-        """The video of a document."""
+        """Return the id of a document's video."""
         return str(doc[self.name_fields[0]])
 
     def video_path(self, settings: DataSettings, doc: Doc) -> Path:
-        """File of a document's video.
+        """Return the file of a document's video.
 
         Raises:
-            DataError: If it is not there; the text says where it was looked for.
+            DataError: If it is missing; the message says where it was looked for.
         """
         return find_video(settings, self.source, self.file_name(str(doc[self.name_fields[-1]])))
 
     def find_data(self, settings: DataSettings) -> Path:
-        """The file that tells that the data is there, the first video where videos do.
+        """Return the probe file, or the first video without one.
 
         Raises:
-            DataError: If it is not there; the text says where it was looked for.
+            DataError: If it is missing; the message says where it was looked for.
         """
         if not self.probe_file:
             return find_video(settings, self.source, list_videos(settings, self.source)[0])
@@ -330,7 +373,7 @@ class Benchmark(Generic[Q, J]):
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Reads ``!function`` tags as their text."""
+    """Loader that reads ``!function`` tags as their text."""
 
 
 _PlainLoader.add_constructor("!function", lambda _, node: node.value)
@@ -338,45 +381,17 @@ _PlainLoader.add_constructor("!function", lambda _, node: node.value)
 
 @cache
 def read_plain_yaml(path: Path) -> Mapping[str, Any]:
-    """A packaged YAML file, read without importing what its tags name."""
+    """Read a packaged YAML file without importing what its tags name."""
     text = path.read_text(encoding="utf-8")
     config: Mapping[str, Any] = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
     return config
 
 
-def asking(judge_question: JudgeQuestion[Q, J]) -> AskQuestion[Q, J]:
-    """``ask`` of a benchmark whose protocol gives one judgement of each question."""
-
-    def ask_question(
-        question: Q, caption: str, *, config: JudgeConfig, run: int
-    ) -> Chain[Sequence[J]]:
-        async def judge(ask: Ask) -> Sequence[J]:
-            return (await judge_question(ask, question, caption, config=config, run=run),)
-
-        return judge
-
-    return ask_question
-
-
-def asking_nobody(*_question: object, **_judge: object) -> Chain[Any]:
-    """``ask`` of a benchmark whose captions are measured: one question, and no request."""
-
-    async def judge(_ask: Ask) -> Sequence[None]:
-        return (None,)
-
-    return judge
-
-
-def silence(silent_judgement: Callable[[Q, int], J]) -> Callable[[Q, int], Sequence[J]]:
-    """``silent`` of a benchmark whose protocol gives one judgement of each question."""
-    return lambda question, run: (silent_judgement(question, run),)
-
-
 def over_questions(metric: Callable[[list[Any]], float]) -> Score:
-    """A metric of the verdicts on all questions together, whatever video they are of."""
+    """Return the score of a metric over all questions together, whatever their video."""
     return lambda videos, _records: metric(list(chain.from_iterable(videos)))
 
 
 def over_videos(metric: Callable[[Videos], float]) -> Score:
-    """A metric that is a mean over videos."""
+    """Return the score of a metric that is a mean over videos."""
     return lambda videos, _records: metric(videos)

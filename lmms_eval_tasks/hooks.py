@@ -96,7 +96,7 @@ class Hooks(Generic[Q, J]):
             SettingsError: If ``LMMS_CAPTIONS_PROMPTS`` cannot be used.
         """
         around = lmms_eval_specific_kwargs or {}
-        prompt = Prompts(data_settings().prompts).text(*self.benchmark.task_of(doc).prompt(doc))
+        prompt = self.benchmark.instruction(doc, Prompts(data_settings().prompts))
         return f"{around.get('pre_prompt', '')}{prompt}{around.get('post_prompt', '')}"
 
     def doc_to_messages(

@@ -31,7 +31,7 @@ _OURS: Final[Mapping[str, str]] = {
     "capquiz": f"{_HERE}.capquiz.benchmark.CAPQUIZ",
     "msvd_eval": f"{_HERE}.msvd_eval.benchmark.MSVD_EVAL",
     "own_gveval": f"{_HERE}.own.benchmark.OWN_GVEVAL",
-    "own_rating": f"{_HERE}.own.rating.OWN_RATING",
+    "own_rating": f"{_HERE}.own.benchmark.OWN_RATING",
 }
 """Name to the dotted path of the record. A record of a variant has a name of its own here, and its
 benchmark's folder."""

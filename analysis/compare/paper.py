@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, number, table
 from lmms_eval_captions.analysis.task_table import differences
+from lmms_eval_captions.analysis.compare.paper_tables import PAPER_TABLES, Column, PaperTable
+from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, table
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW
-from lmms_eval_captions.lmms_eval_tasks.paper_table import Column, PaperTable
 from lmms_eval_captions.lmms_eval_tasks.signature import QUESTIONS, Signature
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
@@ -77,7 +78,7 @@ def fill_tables(captioners: Sequence[Captioner], names: Sequence[str] = ()) -> l
     filled: list[Filled] = []
     known: set[str] = set()
     for benchmark in all_benchmarks().values():
-        layout = benchmark.paper_table
+        layout = PAPER_TABLES.get(type(benchmark))
         if layout is None:
             continue
         known.update(layout.names)

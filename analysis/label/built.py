@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from lmms_eval_captions.analysis.gradings import Choice, Grading
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
 from lmms_eval_captions.analysis.label.report import Report
 from lmms_eval_captions.analysis.label.sampling import draw
@@ -18,7 +19,6 @@ from lmms_eval_captions.construction.filters import listed
 from lmms_eval_captions.construction.pipeline import Row, kept
 from lmms_eval_captions.construction.writing import CLIPS
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _OF_QUESTION: Final = frozenset({"id", "video", "question", "answer"})

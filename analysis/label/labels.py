@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.label.sampling import judged_pairs, strata_of
+from lmms_eval_captions.analysis.gradings import Grading, Label, grading_of
 from lmms_eval_captions.analysis.tables import plural
 from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.construction.exported import Exported, last_words
 from lmms_eval_captions.construction.people import PAGE_KIND
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.grading import Grading, Label
+
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def _choice(row: Mapping[str, Any]) -> dict[str, object]:
 def _verdict(row: Mapping[str, Any]) -> dict[str, object]:
     task = str(row["task"])
     benchmark = our_benchmarks().get(task)
-    if benchmark is None or benchmark.grading is None:
+    grading = None if benchmark is None else grading_of(benchmark)
+    if grading is None:
         raise ValueError(f"people are not asked about the task {task!r:.80}")
     design = dict(row.get("design") or {})
     by = design.get("by") or []
@@ -128,7 +130,7 @@ def _verdict(row: Mapping[str, Any]) -> dict[str, object]:
         "question": str(row.get("question", "")),
         "answer": str(row.get("answer", "")),
         "caption_digest": str(row.get("caption_digest", "")),
-        "label": _label(row["label"], benchmark.grading),
+        "label": _label(row["label"], grading),
         "by": tuple(map(str, by)),
         "stratum": None if stratum is None else str(stratum),
         "is_changed": bool(row.get("changed_after_reveal")),
@@ -174,10 +176,12 @@ class Domain:
     def said(self, metric: str) -> list[tuple[object, ...] | None]:
         """Return what a metric reads of each label; ``None`` if the person did not say it."""
         benchmark = self.table.benchmark
+        grading = grading_of(benchmark)
+        assert grading is not None  # noqa: S101 - see read_labels
         values = []
         for label in self.labels.itertuples():
             logged = {"question": label.question, "answer": label.answer}
-            judgement = {**logged, **benchmark.grading.judgement(logged, label.label)}  # type: ignore[union-attr] # read_labels
+            judgement = {**logged, **grading.judgement(logged, label.label)}
             read = tuple(benchmark.metrics[metric].values(SimpleNamespace(**judgement)))
             values.append(None if None in read else read)
         return values

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.web_page import json_in_html, source_hash
-from lmms_eval_captions.lmms_eval_tasks.grading import Grading
+from lmms_eval_captions.analysis.gradings import Grading
 
 _HERE: Final = Path(__file__).parent
 _MEGABYTE: Final = 1_000_000

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
+from lmms_eval_captions.analysis.gradings import Choice, Grading, Label, grading_of
 from lmms_eval_captions.analysis.label.labels import LEFT, RIGHT, TIE
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
 from lmms_eval_captions.analysis.label.sampling import (
@@ -23,7 +24,6 @@ from lmms_eval_captions.analysis.label.sampling import (
 from lmms_eval_captions.analysis.web_page import NO_VIDEOS, Documents, documents_of, frames_of
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
-from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, our_benchmarks
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _tasks_to_label(
     names = [
         name
         for name in common_names(captioners)
-        if name in benchmarks and (not graded or benchmarks[name].grading is not None)
+        if name in benchmarks and (not graded or grading_of(benchmarks[name]) is not None)
     ]
     missing = [name for name in wanted or () if name not in names]
     if missing or not names:
@@ -116,7 +116,7 @@ def _tasks_to_label(
 
 
 def _grading(task: str) -> Grading:
-    grading = benchmark_of_task(task).grading
+    grading = grading_of(benchmark_of_task(task))
     assert grading is not None  # noqa: S101 - see _tasks_to_label
     return grading
 
@@ -237,7 +237,7 @@ def side_by_side_page(
     documents = {
         task: documents_of(task, settings, is_needed=grading is not None and grading.needs_data)
         for task in tasks
-        for grading in [benchmark_of_task(task).grading]
+        for grading in [grading_of(benchmark_of_task(task))]
     }
     frames = partial(_frames, items, documents, options, settings)
     page = page_of("pair", items, list(texts), {"pair": _WHICH_IS_BETTER}, options, frames)

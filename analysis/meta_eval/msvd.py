@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, with_frames
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, MsvdEval
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import RATED, Item, collapsed, read_items
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import is_nan, signature_of
@@ -111,7 +111,7 @@ def _submit(
     items: Sequence[Item], setting: Setting, sampling: Sampling
 ) -> Callable[[], list[CaptionRecord]]:
     """Ask the judge about every candidate; the returned function waits for the records."""
-    benchmark = with_frames(sampling)
+    benchmark = MsvdEval(sampling)
     # Candidates are published: no captioner is asked for them.
     task = replace(
         benchmark.tasks[f"msvd_eval_{setting}"],

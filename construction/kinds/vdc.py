@@ -13,8 +13,7 @@ from lmms_eval_captions.construction.models import Question
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
 from lmms_eval_captions.judges.endpoint.request import Asked
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import questions_file
-from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import REFERENCES, questions_file
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 KEYS: Final = ("question", "answer")

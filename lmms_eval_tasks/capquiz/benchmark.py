@@ -1,10 +1,11 @@
-"""CapQuiz as one value: its two tasks, questions, metrics, question types and domains."""
+"""CapQuiz: its two tasks, questions, metrics, question types and domains."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from lmms_eval_captions.judges.protocols.capquiz import (
     LETTERS,
@@ -21,9 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Doc,
     Metric,
     Task,
-    asking,
     over_questions,
-    silence,
 )
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     DOMAINS,
@@ -33,11 +32,11 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     QUESTION_FILE,
     SOURCE,
     SUPER_OF,
+    read_questions,
     read_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.capquiz.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.capquiz.verification import VERIFICATION
-from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, Label, Logged
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -59,64 +58,11 @@ def _task(name: str, prompt: str, *, caption_chars: int) -> Task:
     )
 
 
-def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
-    return [{**row, **task.fields} for row in read_videos(settings)]
-
-
-def _questions(doc: Doc) -> list[Question]:
-    return [Question(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]]
-
-
 def _letter(question: Question, judgement: QuizJudgement) -> str | None:
-    """The letter of the option that the judge chose."""
+    """Return the letter of the option that the judge chose."""
     if judgement.choice is None:
         return None
     return LETTERS[(*question.options, UNKNOWN).index(judgement.choice)]
-
-
-def _choices(doc: Mapping[str, Any], place: int) -> tuple[Choice, ...]:
-    """The options of a question, each with its letter."""
-    options = (*doc["questions"][place]["options"], UNKNOWN)
-    return tuple(
-        Choice(key=letter.lower(), name=option, text=f"{letter}: {option}")
-        for letter, option in zip(LETTERS, options, strict=False)
-    )
-
-
-def _label(logged: Logged) -> Label | None:
-    return None if logged["verdict"] is None else Label(choice=str(logged["choice"]))
-
-
-def _judgement(logged: Logged, label: Label) -> Mapping[str, object]:
-    verdict = "true_positive" if label.choice == logged["answer"] else "false_positive"
-    if label.choice == UNKNOWN:
-        verdict = "false_negative"
-    return {"choice": label.choice, "verdict": verdict}
-
-
-_GRADING: Final = Grading(
-    asks="Choose the option that the caption alone supports, whatever the video shows.",
-    shows_answer=False,
-    choices_of=_choices,
-    needs_data=True,
-    of_judge=_label,
-    judgement=_judgement,
-)
-
-
-def _groups(doc: Doc, question: Question, _judgement: QuizJudgement | None) -> dict[str, str]:
-    """Where a question counts: in no group, no super-category where the paper names none."""
-    domain, kind = doc["domain"], question.category
-    group = {"groups": GROUP_OF[kind]} if kind in GROUP_OF else {}
-    above = {"super_categories": SUPER_OF[domain]} if domain in SUPER_OF else {}
-    return {**group, "types": kind, **above, "domains": domain}
-
-
-def _fields(doc: Doc, _caption: str | None) -> Mapping[str, object]:
-    return {
-        "categories": [question["category"] for question in doc["questions"]],
-        "domain": doc["domain"],
-    }
 
 
 # 2 TP / (TP + FP + N), where N is all three.
@@ -133,51 +79,97 @@ _ABSTAIN: Final = of_verdicts(
     {"true_positive": DENOMINATOR, "false_positive": DENOMINATOR, "false_negative": NUMERATOR}
 )
 
-CAPQUIZ: Final[Benchmark[Question, QuizJudgement]] = Benchmark(
-    name="capquiz",
-    folder=Path(__file__).parent,
-    source=SOURCE,
-    probe_file=FILE,
-    tasks={
+
+class CapQuiz(Benchmark[Question, QuizJudgement]):
+    """Precision, recall and F1 of a quiz; two tasks that differ in the caption prompt."""
+
+    name = "capquiz"
+    folder = Path(__file__).parent
+    source = SOURCE
+    probe_file = FILE
+    question_file = QUESTION_FILE
+    name_fields = ("video",)
+    tasks = {
         "capquiz": _task("capquiz", "standard", caption_chars=600),
         "capquiz_detailed": _task("capquiz_detailed", "detailed", caption_chars=6000),
-    },
-    read=_documents,
-    name_fields=("video",),
-    question_file=QUESTION_FILE,
-    questions=_questions,
-    ask=asking(judge_question),
-    silent=silence(silent_judgement),
-    judge_check=JudgeCheck(
+    }
+    metrics = {
+        "capf1": Metric(score=over_questions(capf1), ratios=_F1, labels=get_args(QuizOutcome)),
+        "capp": Metric(score=over_questions(capp), ratios=_P),
+        "capr": Metric(score=over_questions(capr), ratios=_R),
+        "abstain": Metric(score=over_questions(abstain), ratios=_ABSTAIN, higher_is_better=False),
+    }
+    headline = "capf1"
+    headline_means = "% of the quiz that the caption answers, and how rightly: their harmonic mean"
+    right = frozenset({"true_positive"})
+    missed = frozenset({"false_negative"})
+    wrong = frozenset({"false_positive"})
+    sections = {
+        "groups": tuple(GROUPS),
+        "types": tuple(GROUP_OF),
+        "super_categories": tuple(DOMAINS),
+        "domains": tuple(SUPER_OF),
+    }
+    judge = staticmethod(judge_question)
+    judge_check = JudgeCheck(
         tell=lambda question: tell_answer(question.question, question.answer),
         credit=lambda judgement: (
             None if judgement.verdict is None else float(judgement.verdict == "true_positive")
         ),
         said=_letter,
         silent=frozenset({LETTERS[N_OPTIONS]}),
+    )
+    verification = VERIFICATION
+    output_tokens = {"capquiz_answer": 2}
+
+    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+        """Return the rows of the file."""
+        return [{**row, **task.fields} for row in read_videos(settings)]
+
+    def questions(self, doc: Doc) -> list[Question]:
+        """Return the quiz."""
+        return [Question(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]]
+
+    def silent(self, question: Question, run: int) -> list[QuizJudgement]:
+        """Judge an empty caption."""
+        return [silent_judgement(question, run)]
+
+    def groups(
+        self, doc: Doc, question: Question, _judgement: QuizJudgement | None
+    ) -> dict[str, str]:
+        """Return the question's type and the video's domain, with the groups that have them."""
+        domain, kind = doc["domain"], question.category
+        group = {"groups": GROUP_OF[kind]} if kind in GROUP_OF else {}
+        above = {"super_categories": SUPER_OF[domain]} if domain in SUPER_OF else {}
+        return {**group, "types": kind, **above, "domains": domain}
+
+    def fields(self, doc: Doc, _caption: str | None) -> dict[str, object]:
+        """Return the question types and the domain."""
+        categories = [question["category"] for question in doc["questions"]]
+        return {"categories": categories, "domain": doc["domain"]}
+
+
+CAPQUIZ: Final = CapQuiz()
+
+
+def _clip_document(clip: Clip) -> Doc:
+    questions = [
+        {**value, "category": value.get("category") or "own"}
+        if isinstance(value, Mapping)
+        else value
+        for value in clip.questions or ()
+    ]
+    return {"video": clip.clip_id, "domain": "own", "questions": read_questions(questions)}
+
+
+PROTOCOLS: Final = (
+    ClipProtocol(
+        name="capquiz",
+        benchmark=CAPQUIZ,
+        task=replace(CAPQUIZ.tasks["capquiz"], fields={}, extras={}),
+        needs=frozenset({"questions"}),
+        document=_clip_document,
     ),
-    verification=VERIFICATION,
-    grading=_GRADING,
-    metrics={
-        "capf1": Metric(score=over_questions(capf1), ratios=_F1, labels=get_args(QuizOutcome)),
-        "capp": Metric(score=over_questions(capp), ratios=_P),
-        "capr": Metric(score=over_questions(capr), ratios=_R),
-        "abstain": Metric(score=over_questions(abstain), ratios=_ABSTAIN, higher_is_better=False),
-    },
-    headline="capf1",
-    right=frozenset({"true_positive"}),
-    missed=frozenset({"false_negative"}),
-    wrong=frozenset({"false_positive"}),
-    headline_means="% of the quiz that the caption answers, and how rightly: their harmonic mean",
-    groups=_groups,
-    sections={
-        "groups": tuple(GROUPS),
-        "types": tuple(GROUP_OF),
-        "super_categories": tuple(DOMAINS),
-        "domains": tuple(SUPER_OF),
-    },
-    fields=_fields,
-    paper_table=PAPER_TABLE,
-    output_tokens={"capquiz_answer": 2},
 )
-"""Two tasks that differ in the caption prompt."""
+"""Each question with five ``options`` and the ``answer``, one of them; a ``category`` if there is
+one."""

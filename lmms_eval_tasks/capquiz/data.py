@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from loguru import logger
 
@@ -16,13 +15,13 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS, UNKNOWN
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import (
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
     Keep,
     QuestionFile,
     Row,
-    Source,
     of_json_lines,
 )
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
     benchmark="capquiz",
@@ -45,10 +44,10 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "Grounding Reasoning",
     ),
 }
-"""The two groups and their ten question types (figures 2b and 6)."""
+"""Groups and their ten question types (figures 2b and 6)."""
 
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
-"""Question type to its group."""
+"""Group of each question type."""
 
 DOMAINS: Final[dict[str, tuple[str, ...]]] = {
     "Knowledge": ("Nature", "Science", "Health", "History", "Society"),
@@ -63,20 +62,21 @@ DOMAINS: Final[dict[str, tuple[str, ...]]] = {
         "Functional Recordings",
     ),
 }  # fmt: skip
-"""The five super-categories of videos and their 24 domains (figure 5)."""
+"""Super-categories of videos and their 24 domains (figure 5)."""
 
 SUPER_OF: Final = {name: group for group, names in DOMAINS.items() for name in names}
-"""Domain to its super-category; a domain that the paper does not name has none."""
+"""Super-category of each domain that the paper names."""
 
 _N_SHOWN: Final = 5
+_FIELDS: Final = ("category", "question", "options", "answer")
 _TYPES: Final = {name.casefold(): name for name in GROUP_OF}
 
 
 def read_videos(settings: DataSettings) -> list[Row]:
-    """The rows of the file: ``video``, ``domain`` and ``questions``, checked, in its order.
+    """Return the rows of the file: ``video``, ``domain`` and ``questions``, checked, in its order.
 
     Raises:
-        DataError: If the file is missing, or anything in it is not of the schema; the text names
+        DataError: If the file is missing, or anything in it is not of the schema; the message names
             the line and the field of the first problems.
     """
     path = find_file(settings, SOURCE, FILE)
@@ -90,19 +90,16 @@ def read_videos(settings: DataSettings) -> list[Row]:
         )
     if not rows:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
-    videos = [_normal(row) for _, row in rows]
-    _tell_of_own_types(path, videos)
-    return videos
-
-
-def _tell_of_own_types(path: Path, videos: Iterable[Row]) -> None:
-    """Log the question types that the paper does not name."""
-    own = Counter(
-        question["category"]
-        for video in videos
-        for question in video["questions"]
-        if question["category"] not in GROUP_OF
-    )
+    videos: list[Row] = [
+        {
+            "video": row["video"],
+            "domain": row["domain"],
+            "questions": [_with_type(question) for question in cast("list[Row]", row["questions"])],
+        }
+        for _, row in rows
+    ]
+    types = Counter(question["category"] for video in videos for question in video["questions"])
+    own = Counter({name: n for name, n in types.items() if name not in GROUP_OF})
     if own:
         logger.warning(
             "{}: {:,} questions are of types that the paper does not name, which count overall and "
@@ -111,6 +108,7 @@ def _tell_of_own_types(path: Path, videos: Iterable[Row]) -> None:
             own.total(),
             ", ".join(f"{name} ({n:,})" for name, n in own.most_common(_N_SHOWN)),
         )
+    return videos
 
 
 def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
@@ -121,109 +119,85 @@ def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
 
 
 QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
-"""Both tasks ask the same."""
+"""One for both tasks."""
 
 
 def problems(rows: Iterable[tuple[int, Mapping[str, object]]]) -> Iterator[str]:
-    """What is wrong with the rows of a file, as ``line 3, questions[0].options: ...``.
+    """Yield what is wrong with the rows of a file, as ``line 3, questions[0].options: ...``.
 
     Args:
         rows: Each with the number of its line.
     """
     lines: dict[str, int] = {}
     for number, row in rows:
-        for field, words in _row_problems(row):
-            yield f"line {number}, {field}: {words}"
+        for problem in _row_problems(row):
+            yield f"line {number}, {problem}"
         video = row.get("video")
         if isinstance(video, str) and lines.setdefault(video, number) != number:
             yield f"line {number}, video: {video!r} is on line {lines[video]} already"
 
 
-def read_questions(values: Sequence[Any]) -> list[dict[str, Any]]:
-    """The questions of one video, with the paper's names of their types.
+def read_questions(values: Sequence[Any]) -> list[Row]:
+    """Return the questions of one video, with the paper's names of their types.
 
     Raises:
-        DataError: If one is not of the schema; the text says which.
+        DataError: If one is not of the schema; the message says which.
     """
-    for field, words in _questions_problems(values):
-        raise DataError(f"{field}: {words}")
-    return [_normal_question(value) for value in values]
+    for problem in _questions_problems(values):
+        raise DataError(problem)
+    return [_with_type(value) for value in values]
 
 
-def _row_problems(row: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+def _row_problems(row: Mapping[str, object]) -> Iterator[str]:
     for name in ("video", "domain"):
         if not _is_text(row.get(name)):
-            yield name, f"expected text, got {row.get(name)!r:.60}"
+            yield f"{name}: expected text, got {row.get(name)!r:.60}"
     questions = row.get("questions")
-    if not isinstance(questions, list) or not questions:
-        yield "questions", f"expected a list with at least one question, got {questions!r:.60}"
-        return
-    yield from _questions_problems(questions)
+    if isinstance(questions, list) and questions:
+        yield from _questions_problems(questions)
+    else:
+        yield f"questions: expected a list with at least one question, got {questions!r:.60}"
 
 
-def _questions_problems(questions: Sequence[object]) -> Iterator[tuple[str, str]]:
+def _questions_problems(questions: Sequence[object]) -> Iterator[str]:
     for index, question in enumerate(questions):
-        for field, words in _question_problems(question):
-            yield f"questions[{index}]{field}", words
+        where = f"questions[{index}]"
+        if isinstance(question, dict):
+            yield from (f"{where}.{problem}" for problem in _question_problems(question))
+        else:
+            yield f"{where}: expected an object, got {question!r:.60}"
 
 
-def _question_problems(question: object) -> Iterator[tuple[str, str]]:
-    if not isinstance(question, dict):
-        yield "", f"expected an object, got {question!r:.60}"
-        return
-    category, options = question.get("category"), question.get("options")
+def _question_problems(question: Mapping[str, object]) -> Iterator[str]:
+    category, asked, options, answer = map(question.get, _FIELDS)
     if not _is_text(category):
-        yield ".category", f"expected text, such as {next(iter(GROUP_OF))}, got {category!r:.60}"
-    if not _is_text(question.get("question")):
-        yield ".question", f"expected text, got {question.get('question')!r:.60}"
+        yield f"category: expected text, such as {next(iter(GROUP_OF))}, got {category!r:.60}"
+    if not _is_text(asked):
+        yield f"question: expected text, got {asked!r:.60}"
     if (
         not isinstance(options, list)
         or len(options) != N_OPTIONS
         or not all(map(_is_text, options))
     ):
-        yield ".options", f"expected {N_OPTIONS} texts, got {options!r:.120}"
+        yield f"options: expected {N_OPTIONS} texts, got {options!r:.120}"
         return
-    if len({_plain(option) for option in [*options, UNKNOWN]}) <= N_OPTIONS:
-        yield (
-            ".options",
-            f"expected different texts, none of them {UNKNOWN!r}, got {options!r:.120}",
-        )
-    if question.get("answer") not in options:
-        yield ".answer", f"expected one of the options, got {question.get('answer')!r:.60}"
+    plain = {" ".join(option.split()).casefold().rstrip(".") for option in [*options, UNKNOWN]}
+    if len(plain) <= N_OPTIONS:
+        yield f"options: expected different texts, none of them {UNKNOWN!r}, got {options!r:.120}"
+    if answer not in options:
+        yield f"answer: expected one of the options, got {answer!r:.60}"
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _plain(option: str) -> str:
-    return " ".join(option.split()).casefold().rstrip(".")
+def _with_type(question: Row) -> Row:
+    """Return a checked question with the paper's name of its type, and no unknown fields.
 
-
-def _type_of(category: str) -> str:
-    """The paper's name of a question type, whatever its case, and without "Reasoning" too.
-
-    A type that is none of the paper's is as it is spelled.
+    Case does not matter, nor a missing "Reasoning"; a custom type is kept as it is spelled.
     """
-    spelled = " ".join(category.split())
+    spelled = " ".join(question["category"].split())
     name = spelled.casefold()
-    return _TYPES.get(name) or _TYPES.get(f"{name} reasoning") or spelled
-
-
-def _normal(row: Mapping[str, object]) -> Row:
-    """A checked row with the paper's names of question types and nothing that is not used."""
-    questions = row["questions"]
-    if not isinstance(questions, list):
-        raise TypeError(f"expected a checked row, got {row!r:.80}")
-    return {
-        "video": row["video"],
-        "domain": row["domain"],
-        "questions": [_normal_question(question) for question in questions],
-    }
-
-
-def _normal_question(question: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "category": _type_of(question["category"]),
-        **{name: question[name] for name in ("question", "options", "answer")},
-    }
+    kind = _TYPES.get(name) or _TYPES.get(f"{name} reasoning") or spelled
+    return {**{field: question[field] for field in _FIELDS}, "category": kind}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files import BadLineError, json_lines, whole
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
-from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
+from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_file, fetch_videos
 from lmms_eval_captions.model_wrappers.video.endings import (
     RARE_VIDEO_ENDINGS,
     VIDEO_ENDINGS,
@@ -31,7 +31,7 @@ _ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
 _ARCHIVE_EXTENSIONS: Final = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
 
 
-def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None = None) -> Path:
+def find_file(settings: DataSettings, source: Source, name: str) -> Path:
     """Return a file of a benchmark, downloaded if there is no local data.
 
     Args:
@@ -39,7 +39,6 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
         source: The benchmark.
         name: Path below the benchmark's folder, such as ``VDCScore_qa/camera.jsonl``; locally the
             same with ``.gz`` is also taken.
-        hub: Another hub than the public one.
 
     Raises:
         DataError: If the file is missing or cannot be downloaded; the message says where it was
@@ -48,7 +47,7 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
     root = local_root(settings)
     if root is None:
         source.require_repo()
-        return fetch_file(source, name, hub or Hub())
+        return fetch_file(source, name)
     path = root / source.benchmark / name
     for candidate in (path, path.with_name(f"{path.name}.gz")):
         if candidate.is_file():
@@ -64,9 +63,7 @@ def find_file(settings: DataSettings, source: Source, name: str, hub: Hub | None
     )
 
 
-def find_video(
-    settings: DataSettings, source: Source, video_id: str, hub: Hub | None = None
-) -> Path:
+def find_video(settings: DataSettings, source: Source, video_id: str) -> Path:
     """Return the file of a video, whatever its ending. Folders are read once per process.
 
     The first call without local data downloads and unpacks all of the benchmark's archives. A
@@ -76,7 +73,6 @@ def find_video(
         settings: Where the data is.
         source: The benchmark.
         video_id: The benchmark's name of the video, with or without folders or an ending.
-        hub: Another hub than the public one.
 
     Raises:
         DataError: If the video is missing; the message says where it was looked for and how to
@@ -84,7 +80,7 @@ def find_video(
         NoVideosError: If there is no video at all: no folder of them, none in it, or a hub that
             does not give them.
     """
-    folder = _video_folder(settings, source, hub)
+    folder = _video_folder(settings, source)
     videos, name = index_videos(folder), PurePosixPath(whole(video_id)).name
     for spelling in (whole(video_id), name, without_ending(name, _ENDINGS)):
         if spelling in videos:
@@ -97,16 +93,10 @@ def find_video(
 
 
 def list_videos(settings: DataSettings, source: Source) -> list[str]:
-    """Return the names of all local videos, sorted, as :func:`find_video` takes them.
+    """Return the paths of all local videos below their folder, sorted; nothing is downloaded.
 
-    Args:
-        settings: Where the data is; nothing is downloaded.
-        source: The benchmark.
-
-    Returns:
-        Paths below the folder of videos with ``/``, at any depth. Hidden files are left out, and
-        so is a file with a rare ending (``.bin``, ``.ogg``) next to a clip of its name, which may
-        be the clip's sound. Lone surrogates in a name are U+FFFD.
+    Hidden files are left out, and so is a file with a rare ending (``.bin``, ``.ogg``) next to a
+    clip of its name, which may be the clip's sound. Lone surrogates in a name are U+FFFD.
 
     Raises:
         DataError: If there is no root of local data.
@@ -115,7 +105,7 @@ def list_videos(settings: DataSettings, source: Source) -> list[str]:
     if local_root(settings) is None:
         source.require_repo()
         raise DataError(f"{source.benchmark}: no local data. {source.advice()}")
-    folder = _video_folder(settings, source, None)
+    folder = _video_folder(settings, source)
     files = files_below(folder)
     clips = [file for file in files if file.suffix.lower() in VIDEO_ENDINGS]
     stems = {file.with_suffix("") for file in clips}
@@ -152,16 +142,16 @@ def local_root(settings: DataSettings) -> Path | None:
     return root
 
 
-def _video_folder(settings: DataSettings, source: Source, hub: Hub | None) -> Path:
+def _video_folder(settings: DataSettings, source: Source) -> Path:
     root = local_root(settings)
     if root is not None:
         folder = root / source.video_folder
         if folder.is_dir() or not (root / SPLIT_MANIFEST).is_file():
             return folder
-        return _video_folder(replace(settings, data=_data_of_split(root)), source, hub)
+        return _video_folder(replace(settings, data=_data_of_split(root)), source)
     try:
         source.require_repo()
-        return fetch_videos(source, settings.cache, hub or Hub())
+        return fetch_videos(source, settings.cache)
     except DataError as error:
         raise NoVideosError(str(error)) from error
 
@@ -187,10 +177,7 @@ def _data_of_split(root: Path) -> str | None:
 
 
 def read_jsonl(path: Path) -> list[dict[str, object]]:
-    """Return the objects of a JSON-lines file in UTF-8, in order, without empty lines.
-
-    Args:
-        path: The file, plain or gzipped.
+    """Return the objects of a JSON-lines file in UTF-8, plain or gzipped, without empty lines.
 
     Raises:
         DataError: If the file is missing, cut off, too large when unpacked, or has a line that is

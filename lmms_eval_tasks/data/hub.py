@@ -1,11 +1,14 @@
-"""Benchmark files and videos from the Hugging Face hub, downloaded once and unpacked once."""
+"""Benchmark files and videos from the Hugging Face hub, downloaded once and unpacked once.
+
+The library's own variables, such as ``HF_ENDPOINT`` and ``HF_HOME``, choose the hub and the folder
+of downloads, which other programs share.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, cast
@@ -14,6 +17,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
+from lmms_eval_captions.lmms_eval_tasks.cache_lock import locked
 from lmms_eval_captions.lmms_eval_tasks.data.archives import BrokenArchiveError, unpack
 
 if TYPE_CHECKING:
@@ -26,26 +30,11 @@ _COMPLETE: Final = ".complete.json"
 _FILES_SHOWN: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Hub:
-    """Address of a hub, and the folder of its downloads."""
-
-    endpoint: str | None = None
-    """URL, by default the library's own (``HF_ENDPOINT``)."""
-    downloads: Path | None = None
-    """Folder, by default the library's own (``HF_HOME``), shared with other tools."""
-
-
-def fetch_file(source: Source, name: str, hub: Hub) -> Path:
+def fetch_file(source: Source, name: str) -> Path:
     """Return a file of the benchmark's repository, downloaded unless it is already there.
 
     If the repository has no file of that path, one of the same base name, plain or with ``.gz``, is
     taken: repositories get reorganised.
-
-    Args:
-        source: The benchmark.
-        name: Path below the benchmark's folder, such as ``VDCScore_qa/camera.jsonl``.
-        hub: The hub.
 
     Raises:
         DataError: If the hub cannot be reached or has no such file; with the hub's message.
@@ -53,12 +42,12 @@ def fetch_file(source: Source, name: str, hub: Hub) -> Path:
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     try:
-        return _download(source, name, hub)
+        return _download(source, name)
     except DataError as error:
         cause, base_name = error.__cause__, PurePosixPath(name).name
         if not isinstance(cause, EntryNotFoundError) or isinstance(cause, LocalEntryNotFoundError):
             raise
-        files = _list_files(source, hub)
+        files = _list_files(source)
         namesakes = [f for f in files if PurePosixPath(f).name in (base_name, f"{base_name}.gz")]
         if len(namesakes) != 1:
             raise DataError(
@@ -66,10 +55,10 @@ def fetch_file(source: Source, name: str, hub: Hub) -> Path:
                 f"and {len(namesakes)} of that name elsewhere; it has {_listed(files)}. "
                 f"{source.advice()}"
             ) from error
-        return _download(source, namesakes[0], hub)
+        return _download(source, namesakes[0])
 
 
-def fetch_videos(source: Source, cache: Path, hub: Hub) -> Path:
+def fetch_videos(source: Source, cache: Path) -> Path:
     """Return the folder of the benchmark's videos, with every archive downloaded and unpacked.
 
     Safe for several processes: one works, the others wait. Archives that an earlier process
@@ -78,7 +67,6 @@ def fetch_videos(source: Source, cache: Path, hub: Hub) -> Path:
     Args:
         source: The benchmark.
         cache: The package's cache folder.
-        hub: The hub.
 
     Raises:
         DataError: If an archive cannot be downloaded or unpacked, or the repository has none.
@@ -87,17 +75,12 @@ def fetch_videos(source: Source, cache: Path, hub: Hub) -> Path:
     if not has_videos(source, cache):
         with locked(folder.with_name(f"{folder.name}.lock"), f"the videos of {source.benchmark}"):
             if not has_videos(source, cache):
-                _fetch_archives(source, folder, hub)
+                _fetch_archives(source, folder)
     return folder
 
 
 def has_videos(source: Source, cache: Path) -> bool:
-    """Return if all videos of the benchmark were fetched before.
-
-    Args:
-        source: The benchmark.
-        cache: The package's cache folder.
-    """
+    """Return if all videos of the benchmark were fetched before."""
     folder = _video_folder(source, cache)
     try:
         names = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
@@ -106,44 +89,12 @@ def has_videos(source: Source, cache: Path) -> bool:
         return False
 
 
-@contextmanager
-def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold a lock file, whose folder is made; report a wait for another process.
-
-    Args:
-        path: The lock file.
-        what: What the process that holds it makes, for the message.
-
-    Raises:
-        DataError: If the file cannot be written.
-    """
-    from filelock import FileLock, Timeout
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path)
-        try:
-            lock.acquire(timeout=1)
-        except Timeout:
-            logger.info(f"Waiting for the process that makes {what}")
-            lock.acquire()
-    except OSError as error:
-        raise DataError(
-            f"{path.parent} cannot be written: {error}; set LMMS_CAPTIONS_CACHE to a folder that "
-            "can be"
-        ) from error
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def _video_folder(source: Source, cache: Path) -> Path:
     return cache / "data" / source.benchmark / "videos" / _folder_name(source.revision)
 
 
-def _fetch_archives(source: Source, folder: Path, hub: Hub) -> None:
-    files = _list_files(source, hub)
+def _fetch_archives(source: Source, folder: Path) -> None:
+    files = _list_files(source)
     archives = [f for f in files if any(fnmatchcase(f, pattern) for pattern in source.archives)]
     if not archives:
         raise DataError(
@@ -158,11 +109,11 @@ def _fetch_archives(source: Source, folder: Path, hub: Hub) -> None:
         if unpacked.is_dir():
             continue  # by an earlier process: an unfinished folder has another name
         try:
-            unpack(_download(source, archive, hub), unpacked)
+            unpack(_download(source, archive), unpacked)
         except BrokenArchiveError as error:
             # An earlier run, or another program, may have left a damaged download.
             logger.warning(f"{error}. Downloading it again, once")
-            unpack(_download(source, archive, hub, again=True), unpacked)
+            unpack(_download(source, archive, again=True), unpacked)
     names = json.dumps([_folder_name(archive) for archive in archives])
     write_atomically(folder / _COMPLETE, names.encode())
 
@@ -172,7 +123,7 @@ def _folder_name(archive: str) -> str:
     return re.sub(r"[^\w.-]+", "_", archive).strip(".")
 
 
-def _download(source: Source, name: str, hub: Hub, *, again: bool = False) -> Path:
+def _download(source: Source, name: str, *, again: bool = False) -> Path:
     # Resumes a download that was cut off, shows a bar, and asks nothing if the file is at hand.
     from huggingface_hub import hf_hub_download
 
@@ -182,17 +133,15 @@ def _download(source: Source, name: str, hub: Hub, *, again: bool = False) -> Pa
             filename=name,
             repo_type="dataset",
             revision=source.revision,
-            endpoint=hub.endpoint,
-            cache_dir=hub.downloads,
             force_download=again,
         )
     return Path(path)
 
 
-def _list_files(source: Source, hub: Hub) -> list[str]:
+def _list_files(source: Source) -> list[str]:
     from huggingface_hub import HfApi
 
-    repo, api = source.require_repo(), HfApi(endpoint=hub.endpoint)
+    repo, api = source.require_repo(), HfApi()
     with _reported(source, "the list of files"):
         files = api.list_repo_files(repo, repo_type="dataset", revision=source.revision)
         return sorted(files)

@@ -1,50 +1,61 @@
-"""MSVD-Eval as one value: a task for each of G-VEval's settings, and its four dimensions."""
+"""MSVD-Eval: a task for each of G-VEval's settings."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.judges.verdict import ScoresJudgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task, asking
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import (
-    HEADLINE,
-    HEADLINE_MEANS,
-    JUDGE_CHECK,
-    METRICS,
-    OUTPUT_TOKENS,
-    Comparison,
-    grading,
-    judge_question,
-    scoring,
-    strip_of,
-    unseen,
-)
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison, GVevalBenchmark, strip_of
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     FILE,
     QUESTION_FILE,
     SOURCE,
     read_items,
 )
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.verification import VERIFICATION
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
-_SETTINGS: Final[tuple[Setting, ...]] = get_args(Setting)
 
+class MsvdEval(GVevalBenchmark):
+    """Scores of captions with references, frames, or both; the paper shows the judge three frames.
 
-def with_frames(sampling: Sampling) -> Benchmark[Comparison, ScoresJudgement]:
-    """The benchmark where the judge sees frames drawn so; the paper's are first, middle, last."""
-    tasks = [_task(setting, sampling) for setting in _SETTINGS]
-    return replace(
-        MSVD_EVAL,
-        tasks={task.name: task for task in tasks},
-        questions=partial(_questions, sampling=sampling),
-    )
+    Args:
+        sampling: Choice of the frames, by default the paper's: first, middle and last.
+    """
+
+    name = "msvd_eval"
+    folder = Path(__file__).parent
+    source = SOURCE
+    probe_file = FILE
+    question_file = QUESTION_FILE
+    name_fields = ("video_id", "vname")
+    verification = VERIFICATION
+
+    def __init__(self, sampling: Sampling = "first_middle_last") -> None:
+        self.sampling = sampling
+        tasks = [_task(setting, sampling) for setting in get_args(Setting)]
+        self.tasks = {task.name: task for task in tasks}
+
+    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+        """Return the videos with their references."""
+        return [
+            {
+                "video_id": item.video_id,
+                "vname": item.vname,
+                "setting": task.fields["setting"],
+                "references": list(item.references),
+            }
+            for item in read_items(settings)
+        ]
+
+    def questions(self, doc: Doc) -> list[Comparison]:
+        """Return the one question."""
+        # With references alone the judge sees the picture only as published.
+        picture = strip_of(SOURCE, str(doc["vname"]), self.sampling)
+        return [Comparison(GVeval(doc["setting"]), tuple(doc["references"]), picture)]
 
 
 def _task(setting: Setting, sampling: Sampling) -> Task:
@@ -59,49 +70,4 @@ def _task(setting: Setting, sampling: Sampling) -> Task:
     )
 
 
-def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
-    return [
-        {
-            "video_id": item.video_id,
-            "vname": item.vname,
-            "setting": task.fields["setting"],
-            "references": list(item.references),
-        }
-        for item in read_items(settings)
-    ]
-
-
-def _questions(doc: Doc, *, sampling: Sampling) -> list[Comparison]:
-    scorer = GVeval(doc["setting"])
-    # Without references alone the judge sees it; as published, always.
-    picture = strip_of(SOURCE, str(doc["vname"]), sampling)
-    return [Comparison(scorer, tuple(doc["references"]), picture)]
-
-
-def _references(doc: Doc) -> tuple[str, ...]:
-    return () if doc["setting"] == "ref_free" else tuple(doc["references"])
-
-
-MSVD_EVAL: Final[Benchmark[Comparison, ScoresJudgement]] = Benchmark(
-    name="msvd_eval",
-    folder=Path(__file__).parent,
-    source=SOURCE,
-    probe_file=FILE,
-    tasks={f"msvd_eval_{setting}": _task(setting, "first_middle_last") for setting in _SETTINGS},
-    read=_documents,
-    name_fields=("video_id", "vname"),
-    question_file=QUESTION_FILE,
-    questions=partial(_questions, sampling="first_middle_last"),
-    ask=asking(judge_question),
-    unseen=unseen,
-    judge_check=JUDGE_CHECK,
-    verification=VERIFICATION,
-    grading=grading(_references),
-    metrics=METRICS,
-    headline=HEADLINE,
-    headline_means=HEADLINE_MEANS,
-    extras=scoring,
-    paper_table=PAPER_TABLE,
-    output_tokens=OUTPUT_TOKENS,
-)
-"""A task for each setting; each dimension's mean score, and the mean of the four (``avg``)."""
+MSVD_EVAL: Final = MsvdEval()

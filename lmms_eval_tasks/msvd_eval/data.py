@@ -13,7 +13,8 @@ from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.gveval import ACCR
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file
-from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Keep, QuestionFile, Source
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import Keep, QuestionFile
+from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 
 SOURCE: Final = Source(
     benchmark="msvd_eval",

@@ -1,9 +1,8 @@
-"""One's own clips: every video below a folder."""
+"""The user's clips: every video below a folder."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -25,18 +24,13 @@ SOURCE: Final = Source(
 
 
 def documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
-    """A document for each clip, by its path below the folder.
+    """Return a document for each clip, by its path below the folder.
 
     Raises:
-        DataError: If there is no clip; the text says where they go.
+        DataError: If there is no clip; the message says where they go.
     """
     names = list_videos(settings, SOURCE)
-    _warn_of_namesakes(names)
-    return [{"video_id": name, **task.fields} for name in names]
-
-
-def _warn_of_namesakes(names: Sequence[str]) -> None:
-    """A caption file's ``clip`` is any clip of that name, whatever its folder."""
+    # A caption file's ``clip`` is any clip of that name, whatever its folder.
     counts = Counter(PurePosixPath(name).stem for name in names)
     shared = [name for name, n in counts.items() if n > 1]
     if shared:
@@ -46,3 +40,4 @@ def _warn_of_namesakes(names: Sequence[str]) -> None:
             len(shared),
             shared[0],
         )
+    return [{"video_id": name, **task.fields} for name in names]

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.own.rating import OWN_RATING
+from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_RATING
 
 __getattr__ = hooks_of(OWN_RATING).hook

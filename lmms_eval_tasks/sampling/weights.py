@@ -116,7 +116,7 @@ def weighed(
         for name, metric in benchmark.metrics.items()
     }
     made = [_weighed_record(benchmark, record) for record in records]
-    return replace(benchmark, metrics=metrics), made
+    return benchmark.variant(metrics=metrics), made
 
 
 def counts_in(runs: Sequence[Sequence[Sequence[object]]], n_values: int) -> tuple[int, int]:

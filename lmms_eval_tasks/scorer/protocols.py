@@ -17,7 +17,11 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 @cache
 def clip_protocols() -> Mapping[str, ClipProtocol]:
     """The protocols for clips of the user's, by name."""
-    return {each.name: each for module in modules("protocol") for each in module.PROTOCOLS}
+    return {
+        protocol.name: protocol
+        for module in modules("benchmark")
+        for protocol in getattr(module, "PROTOCOLS", ())
+    }
 
 
 def protocol_of(name: str) -> ClipProtocol:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import (
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
     Keep,
     QuestionFile,
     Row,
-    Source,
     of_json_lines,
 )
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
     benchmark="vcapsbench",
@@ -26,10 +26,9 @@ SOURCE: Final = Source(
     license="see its page",
     video_folder="vcapsbench/videos5k",
     hub_repo="somos99/VCapsBench",
-    # The repository holds archives of captions and results beside those of videos.
+    # The repository also holds archives of captions and results.
     archives=("*video*.zip", "*video*.tar", "*video*.tar.gz", "**/*video*.zip"),
 )
-"""The repository's list of files is unseen."""
 
 FILE: Final = "VCapsBench_100KQA.jsonl"
 
@@ -46,61 +45,54 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 """The four groups and their 21 categories, in the order of the paper's tables."""
 
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
-"""Category to its group."""
+"""Group of each category."""
 
 _N_SHOWN: Final = 3
 
 
-@dataclass(slots=True)
-class Video:
-    """One video with its questions."""
+def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
+    """Return the videos that have questions, in the official order; log what is left out.
 
-    video_id: str
-    questions: list[dict[str, str]] = field(default_factory=list)
-    """``category``, ``question`` and ``answer`` (yes or no) of each."""
-    n_malformed: int = 0
-    """Strings of this video that are no question and are left out."""
-    n_malformed_in_file: int = 0
-    """Those of all videos, also of videos that have no other strings and are left out."""
+    Rows of the same video are joined. A string that is not ``category*question*answer`` is left
+    out. A question of a category that the paper does not name is kept, and counts in no group.
 
-
-def read_videos(settings: DataSettings) -> list[Video]:
-    """The videos that have questions, in the official order; what is left out is logged.
-
-    Rows of one and the same video are taken together. A string that is not
-    ``category*question*answer`` is left out. A question of a category that the paper does not name
-    is kept, and counts in no group.
+    Returns:
+        ``video_id``, ``questions``, each with ``category``, ``question`` and ``answer`` (yes or
+        no), ``n_malformed``, the number of this video's strings that are left out, and
+        ``n_malformed_in_file``, that of all videos, also of those without any question.
 
     Raises:
         DataError: If the file is missing or a row is not of the official shape.
     """
     path = find_file(settings, SOURCE, FILE)
-    videos: dict[str, Video] = {}
-    malformed: list[str] = []
+    questions: dict[str, list[dict[str, str]]] = {}
+    malformed: list[tuple[str, object]] = []
     for number, row in read_numbered_jsonl(path):
         video_id, texts = _check_row(row, where=f"{path}, line {number}")
-        video = videos.setdefault(video_id, Video(video_id))
-        for text in texts:
-            question = parse_question(text)
-            if question is None:
-                malformed.append(f"{video_id}: {text!r:.80}")
-                video.n_malformed += 1
-            else:
-                video.questions.append(question)
-    for video in videos.values():
-        video.n_malformed_in_file = len(malformed)
-    asked_about = [video for video in videos.values() if video.questions]
-    if not asked_about:
+        read = [(text, parse_question(text)) for text in texts]
+        questions.setdefault(video_id, []).extend(question for _, question in read if question)
+        malformed += [(video_id, text) for text, question in read if question is None]
+    if not any(questions.values()):
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
-    _report(path, videos.values(), malformed)
-    return asked_about
+    _report(path, questions, malformed)
+    n_malformed = Counter(video_id for video_id, _ in malformed)
+    return [
+        {
+            "video_id": video_id,
+            "questions": asked,
+            "n_malformed": n_malformed[video_id],
+            "n_malformed_in_file": len(malformed),
+        }
+        for video_id, asked in questions.items()
+        if asked
+    ]
 
 
 def parse_question(text: object) -> dict[str, str] | None:
-    """``category``, ``question`` and ``answer`` of an official string, ``None`` where malformed.
+    """Return ``category``, ``question`` and ``answer`` of an official string, or ``None``.
 
     The first star ends the category and the last one begins the answer, so that a question may hold
-    stars of its own.
+    stars.
 
     >>> parse_question("text * Is there a sign saying 5*? * Yes")
     {'category': 'text', 'question': 'Is there a sign saying 5*?', 'answer': 'yes'}
@@ -111,20 +103,20 @@ def parse_question(text: object) -> dict[str, str] | None:
         return None
     head, _, rest = text.partition("*")
     question, _, tail = rest.rpartition("*")
-    category = category_name(head)
-    answer = tail.strip(" \t\r\n.\"'").lower()
+    return make_question(head, question, tail)
+
+
+def make_question(category: str, question: str, answer: str) -> dict[str, str] | None:
+    """Return a question in the spelling of the paper's tables, ``None`` if it is not one.
+
+    >>> make_question(" Camera_movement", "Is it?", "No.")
+    {'category': 'camera movement', 'question': 'Is it?', 'answer': 'no'}
+    """
+    category = " ".join(category.replace("_", " ").replace("-", " ").lower().split())
+    answer = answer.strip(" \t\r\n.\"'").lower()
     if not category or not question.strip() or answer not in ("yes", "no"):
         return None
     return {"category": category, "question": question.strip(), "answer": answer}
-
-
-def category_name(text: str) -> str:
-    """A category as the paper's tables spell it, in lower case.
-
-    >>> category_name(" Camera_movement")
-    'camera movement'
-    """
-    return " ".join(text.replace("_", " ").replace("-", " ").lower().split())
 
 
 def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
@@ -136,7 +128,7 @@ def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
 
 
 QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
-"""Strings that are no question are left out."""
+"""Malformed strings are left out."""
 
 
 def _check_row(row: dict[str, object], *, where: str) -> tuple[str, list[object]]:
@@ -150,20 +142,24 @@ def _check_row(row: dict[str, object], *, where: str) -> tuple[str, list[object]
     return video_id, texts
 
 
-def _report(path: Path, videos: Iterable[Video], malformed: list[str]) -> None:
+def _report(
+    path: Path,
+    questions: Mapping[str, Sequence[Mapping[str, str]]],
+    malformed: Sequence[tuple[str, object]],
+) -> None:
     """Log what was left out, and categories that the paper does not name."""
-    videos = list(videos)
-    n_questions = sum(len(video.questions) for video in videos)
     if malformed:
+        n_strings = sum(map(len, questions.values())) + len(malformed)
+        shown = "; ".join(f"{video_id}: {text!r:.80}" for video_id, text in malformed[:_N_SHOWN])
         logger.warning(
             "{}: {:,} of {:,} strings are not category*question*answer with the answer yes or no "
             "and are left out, such as {}",
             path,
             len(malformed),
-            n_questions + len(malformed),
-            "; ".join(malformed[:_N_SHOWN]),
+            n_strings,
+            shown,
         )
-    empty = [video.video_id for video in videos if not video.questions]
+    empty = [video_id for video_id, asked in questions.items() if not asked]
     if empty:
         logger.warning(
             "{}: {:,} videos have no question and are left out, such as {}",
@@ -171,15 +167,8 @@ def _report(path: Path, videos: Iterable[Video], malformed: list[str]) -> None:
             len(empty),
             ", ".join(empty[:_N_SHOWN]),
         )
-    other = sorted(
-        {
-            q["category"]
-            for video in videos
-            for q in video.questions
-            if q["category"] not in GROUP_OF
-        }
-    )
-    if other:
+    categories = {question["category"] for asked in questions.values() for question in asked}
+    if other := sorted(categories - set(GROUP_OF)):
         logger.warning(
             "{}: {:,} categories that the paper does not name count overall and in no group: {}",
             path,

@@ -1,4 +1,4 @@
-"""VDC with the classic metrics: captions beside reference captions, and no judge."""
+"""VDC with the classic metrics: captions compared with reference captions, without a judge."""
 
 from __future__ import annotations
 
@@ -6,26 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import fsum, nan
-from typing import Any, Final
+from typing import Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import WordsJudgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Metric,
-    Task,
-    Videos,
-    asking_nobody,
-    over_videos,
-)
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Metric, Task, Videos, over_videos
 from lmms_eval_captions.lmms_eval_tasks.classic_metrics import has_java
 from lmms_eval_captions.lmms_eval_tasks.ratios import SumsOf, of_means, of_sums
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
-from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC, tasks_of_aspects
-from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES, documents
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import WithReferences, tasks_of_aspects
 from lmms_eval_captions.lmms_eval_tasks.vdc.words import (
     NO_JAVA,
     NO_METEOR,
@@ -36,14 +28,8 @@ from lmms_eval_captions.metrics.captioning import bleu, meteor
 from lmms_eval_captions.metrics.vdc import mean_over_videos
 
 
-def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
-    if not has_java():
-        logger.warning("{}: {}", task.name, NO_JAVA)
-    return documents(settings, task)
-
-
 def _of_sums(value_of: SumsOf, *, values: Callable[[WordsJudgement], Sequence[object]]) -> Metric:
-    """A metric in percent of sums over captions."""
+    """Return a metric in percent of sums over captions."""
 
     def score(videos: Videos) -> float:
         rows = [row for video in videos for row in video if row is not None]
@@ -54,7 +40,7 @@ def _of_sums(value_of: SumsOf, *, values: Callable[[WordsJudgement], Sequence[ob
 
 
 def _of_means(values: Callable[[WordsJudgement], Sequence[object]]) -> Metric:
-    """A metric in percent that is a mean over captions."""
+    """Return a metric in percent that is a mean over captions."""
     return Metric(
         score=over_videos(lambda videos: 100.0 * mean_over_videos(videos)),
         ratios=of_means(),
@@ -68,37 +54,18 @@ def _bleu_counts(judgement: WordsJudgement) -> tuple[Sequence[int]]:
 
 
 def _no_meteor(records: Sequence[CaptionRecord]) -> str | None:
-    """Why there is no METEOR, ``None`` where there is."""
     is_missing = any(record.extras.get("meteor") == UNAVAILABLE for record in records)
     return f"{NO_METEOR}; see the log" if is_missing else None
 
 
-def _extras(
-    judgements: Sequence[WordsJudgement], _fields: Mapping[str, object]
-) -> Mapping[str, str]:
-    """How texts were split into words, and whether METEOR is missing."""
-    tokenizers = [judgement.tokenizer for judgement in judgements]
-    has_meteor = all(judgement.meteor is not None for judgement in judgements)
-    return {
-        **({"tokenizer": tokenizers[0]} if tokenizers else {}),
-        **({} if has_meteor else {"meteor": UNAVAILABLE}),
-    }
+class VdcClassic(WithReferences[WordsQuestion, WordsJudgement]):
+    """ROUGE-L and CIDEr as means over captions, BLEU and METEOR of all captions together.
 
+    Each is times 100, as Table 6 prints it.
+    """
 
-_VDC: Final[Any] = VDC
-"""Without its types of question and judgement, which ``VDC_CLASSIC`` replaces."""
-
-VDC_CLASSIC: Final[Benchmark[WordsQuestion, WordsJudgement]] = replace(
-    _VDC,
-    probe_file=REFERENCES,
-    tasks=tasks_of_aspects("vdc_classic"),
-    read=_documents,
-    questions=lambda doc: [WordsQuestion(doc["video_id"], doc["aspect"], doc["reference"])],
-    ask=asking_nobody,
-    measure=submit,
-    silent=None,
-    judge_check=None,
-    metrics={
+    tasks = tasks_of_aspects("vdc_classic")
+    metrics = {
         "rouge_l": _of_means(lambda judgement: (judgement.rouge_l,)),
         "cider": replace(_of_means(lambda judgement: (judgement.cider,)), highest=1000.0),
         "bleu_1": _of_sums(partial(bleu, n=1), values=_bleu_counts),
@@ -106,19 +73,30 @@ VDC_CLASSIC: Final[Benchmark[WordsQuestion, WordsJudgement]] = replace(
         "meteor": replace(
             _of_sums(meteor, values=lambda judgement: (judgement.meteor,)), unavailable=_no_meteor
         ),
-    },
-    headline="rouge_l",
-    headline_means="ROUGE-L in % of captions and reference captions, without a judge",
-    verification=None,
-    grading=None,
-    right=frozenset(),
-    missed=frozenset(),
-    paper_table=None,
-    question_file=None,
-    groups=lambda _doc, _question, _judgement: {},
-    sections={},
-    extras=_extras,
-    output_tokens={},
-)
-"""A task for each aspect: ROUGE-L and CIDEr as means over captions, BLEU and METEOR of all captions
-together, each times 100 as Table 6 prints it."""
+    }
+    headline = "rouge_l"
+    headline_means = "ROUGE-L in % of captions and reference captions, without a judge"
+    measure = staticmethod(submit)
+
+    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+        """Return the documents; warn if there is no Java."""
+        if not has_java():
+            logger.warning("{}: {}", task.name, NO_JAVA)
+        return super().read(settings, task)
+
+    def questions(self, doc: Doc) -> list[WordsQuestion]:
+        """Return the one question."""
+        return [WordsQuestion(doc["video_id"], doc["aspect"], doc["reference"])]
+
+    def extras(
+        self, judgements: Sequence[WordsJudgement], _fields: Mapping[str, object]
+    ) -> dict[str, str]:
+        """Return the tokenizer, and a note if METEOR is missing."""
+        has_meteor = all(judgement.meteor is not None for judgement in judgements)
+        return {
+            **({"tokenizer": judgements[0].tokenizer} if judgements else {}),
+            **({} if has_meteor else {"meteor": UNAVAILABLE}),
+        }
+
+
+VDC_CLASSIC: Final = VdcClassic()

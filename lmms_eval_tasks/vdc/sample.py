@@ -17,7 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     position,
     with_article,
 )
-from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import REFERENCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

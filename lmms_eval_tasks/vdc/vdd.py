@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final, get_args
+from typing import Final
 
 from lmms_eval_captions.judges.protocols.vdc import Comparison, judge_comparison, silent_description
-from lmms_eval_captions.judges.verdict import Match, WholeJudgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import (
-    Benchmark,
-    Metric,
-    asking,
-    over_videos,
-    silence,
-)
+from lmms_eval_captions.judges.verdict import WholeJudgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
-from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC, tasks_of_aspects
-from lmms_eval_captions.lmms_eval_tasks.vdc.references import REFERENCES, documents
-from lmms_eval_captions.metrics.vdc import vdc_acc, vdc_score
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import (
+    WithReferences,
+    accuracy_and_score,
+    tasks_of_aspects,
+)
 
 _NOTE: Final = (
     "AuroraCap prints no prompt for VDD: the one that is asked here (vdc_vdd.yaml) is ours, so "
@@ -26,48 +20,32 @@ _NOTE: Final = (
 )
 
 
-_VDC: Final[Any] = VDC
-"""Without its types of question and judgement, which ``VDD`` replaces."""
+class Vdd(WithReferences[Comparison, WholeJudgement]):
+    """Accuracy and score as VDCscore has them, of one grade for each video."""
 
-VDD: Final[Benchmark[Comparison, WholeJudgement]] = replace(
-    _VDC,
-    probe_file=REFERENCES,
-    tasks=tasks_of_aspects("vdc_vdd", ("vdc_vdd",), note=_NOTE, default_prompt="ours"),
-    read=documents,
-    questions=lambda doc: [Comparison(doc["reference"])],
-    ask=asking(judge_comparison),
-    silent=silence(silent_description),
-    judge_check=JudgeCheck(
+    tasks = tasks_of_aspects("vdc_vdd", ("vdc_vdd",), note=_NOTE, default_prompt="ours")
+    metrics = accuracy_and_score("vdd")
+    headline = "vdd_acc"
+    headline_means = "% of captions that as a whole say what the reference caption says"
+    right, missed = frozenset({"yes"}), frozenset({"no"})
+    judge = staticmethod(judge_comparison)
+    judge_check = JudgeCheck(
         tell=lambda question: question.reference,
         credit=lambda judgement: (
             None if judgement.verdict is None else float(judgement.verdict == "yes")
         ),
         said=lambda _question, judgement: judgement.verdict,
         silent=frozenset({"no"}),
-    ),
-    metrics={
-        "vdd_acc": Metric(
-            score=over_videos(vdc_acc),
-            ratios=of_means(lambda verdict: float(verdict == "yes")),
-            labels=get_args(Match),
-        ),
-        "vdd_score": Metric(
-            score=over_videos(vdc_score),
-            scale=1.0,
-            highest=5.0,
-            ratios=of_means(),
-            values=lambda judgement: (judgement.score,),
-            field="scores",
-        ),
-    },
-    headline="vdd_acc",
-    headline_means="% of captions that as a whole say what the reference caption says",
-    verification=None,
-    grading=None,
-    paper_table=None,
-    question_file=None,
-    groups=lambda _doc, _question, _judgement: {},
-    sections={},
-    output_tokens={"vdc_vdd": 14},
-)
-"""A task for each aspect; accuracy and score as VDCscore has them, of one grade for each video."""
+    )
+    output_tokens = {"vdc_vdd": 14}
+
+    def questions(self, doc: Doc) -> list[Comparison]:
+        """Return the one comparison."""
+        return [Comparison(doc["reference"])]
+
+    def silent(self, question: Comparison, run: int) -> list[WholeJudgement]:
+        """Judge an empty caption."""
+        return [silent_description(question, run)]
+
+
+VDD: Final = Vdd()

@@ -1,14 +1,14 @@
-"""The words of captions and of VDC's reference captions: what the classic metrics are made of.
+"""Words of captions and reference captions, measured for the classic metrics.
 
 Their Java programs take seconds to start, and CIDEr weighs n-grams by how many reference captions
-have them. So captions are collected, and measured together when the first of them is waited for.
+have them. So captions are collected, and measured together when the first result is waited for.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 from weakref import WeakSet
@@ -28,10 +28,10 @@ from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
     rouge_of_words,
 )
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
-from lmms_eval_captions.lmms_eval_tasks.vdc.references import read_references
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_references
 
 _MANY: Final = 200
-"""Captions from which on it is said that they are measured, as that takes a while."""
+"""Number of captions from which on a message announces that measuring them takes a while."""
 Tokenizer = Literal["ptb", "plain"]
 NO_METEOR: Final = "METEOR could not be run"
 NO_JAVA: Final = (
@@ -39,7 +39,6 @@ NO_JAVA: Final = (
     "PTB tokenizer (tokenizer:plain in the signature), which may move the other metrics a little; "
     "install one, for example with `apt install default-jre-headless`"
 )
-"""What is missing without Java, and what helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,60 +52,54 @@ class WordsQuestion:
 
 @dataclass(eq=False)
 class _Ticket:
-    """A caption that was handed in."""
+    """A caption to be measured, and the result or error after that."""
 
     question: WordsQuestion
     caption: str
     result: WordsJudgement | DataError | None = None
-    """What was measured, or why nothing was; ``None`` before."""
 
 
-@dataclass(slots=True)
-class _Counter:
-    """Measures this process's captions, all that wait at a time together."""
-
-    _waiting: WeakSet[_Ticket] = field(default_factory=WeakSet)
-    """Those whose record is still there: what an earlier run left behind is not measured."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def submit(self, question: WordsQuestion, caption: str) -> Callable[[], WordsJudgement]:
-        """Hand a caption in; a function that waits for what is measured."""
-        ticket = _Ticket(question, caption)
-        with self._lock:
-            self._waiting.add(ticket)
-        return partial(self._wait, ticket)
-
-    def _wait(self, ticket: _Ticket) -> WordsJudgement:
-        with self._lock:
-            if ticket.result is None:
-                waiting, self._waiting = list(self._waiting), WeakSet()
-                for aspect in dict.fromkeys(each.question.aspect for each in waiting):
-                    _measure([each for each in waiting if each.question.aspect == aspect])
-        if ticket.result is None or isinstance(ticket.result, DataError):
-            raise ticket.result or DataError("it was not measured, see the first error in the log")
-        return ticket.result
+_waiting: WeakSet[_Ticket] = WeakSet()
+"""Captions whose results somebody still holds: those that an earlier run left are not measured."""
+_lock: Final = threading.Lock()
 
 
-submit = _Counter().submit
-"""How the classic metrics measure a caption."""
+def submit(question: WordsQuestion, caption: str) -> Callable[[], WordsJudgement]:
+    """Take a caption in; return a function that waits for its measurement."""
+    ticket = _Ticket(question, caption)
+    with _lock:
+        _waiting.add(ticket)
+    return partial(_wait, ticket)
+
+
+def _wait(ticket: _Ticket) -> WordsJudgement:
+    with _lock:
+        if ticket.result is None:
+            waiting = list(_waiting)
+            _waiting.clear()
+            for aspect in dict.fromkeys(other.question.aspect for other in waiting):
+                _measure([other for other in waiting if other.question.aspect == aspect])
+    if ticket.result is None or isinstance(ticket.result, DataError):
+        raise ticket.result or DataError("it was not measured, see the first error in the log")
+    return ticket.result
 
 
 def _measure(tickets: Sequence[_Ticket]) -> None:
-    """Measure captions of one aspect; each has a result then."""
+    """Set the results of captions of one aspect."""
     while tickets:
         # A video that was captioned twice is measured in a round of its own.
-        of_videos = {ticket.question.video_id: ticket for ticket in reversed(tickets)}
+        by_video = {ticket.question.video_id: ticket for ticket in reversed(tickets)}
         try:
-            for video_id, judgement in _measurements(of_videos).items():
-                of_videos[video_id].result = judgement
+            for video_id, judgement in _measurements(by_video).items():
+                by_video[video_id].result = judgement
         except DataError as error:
-            for ticket in of_videos.values():
+            for ticket in by_video.values():
                 ticket.result = error
         tickets = [ticket for ticket in tickets if ticket.result is None]
 
 
 def _measurements(tickets: Mapping[str, _Ticket]) -> dict[str, WordsJudgement]:
-    """What is measured of one caption of each of some videos of an aspect.
+    """Measure one caption of each of some videos of an aspect.
 
     Raises:
         DataError: If the reference captions cannot be read, or a program fails.
@@ -114,10 +107,8 @@ def _measurements(tickets: Mapping[str, _Ticket]) -> dict[str, WordsJudgement]:
     aspect = next(iter(tickets.values())).question.aspect
     if len(tickets) >= _MANY:
         logger.info("counting the words of {:,} {} captions: minutes", len(tickets), aspect)
-    texts = {
-        **read_references(data_settings(), aspect),
-        **{video_id: ticket.question.reference for video_id, ticket in tickets.items()},
-    }
+    texts = read_references(data_settings(), aspect)
+    texts |= {video_id: ticket.question.reference for video_id, ticket in tickets.items()}
     words, tokenizer = _words([*texts.values(), *(ticket.caption for ticket in tickets.values())])
     references = dict(zip(texts, words[: len(texts)], strict=True))
     candidates = dict(zip(tickets, words[len(texts) :], strict=True))
@@ -147,7 +138,7 @@ def _words(texts: Sequence[str]) -> tuple[list[str], Tokenizer]:
 def _meteors(
     candidates: Mapping[str, str], references: Mapping[str, str]
 ) -> dict[str, tuple[float, ...]]:
-    """METEOR's statistics by video, none where it cannot run."""
+    """Return METEOR's statistics by video, none if it cannot run."""
     if not has_java():
         return {}
     try:

@@ -1,4 +1,4 @@
-"""VidCapBench as one value: its two subsets, questions, metrics, dimensions and categories."""
+"""VidCapBench: its two subsets, questions, metrics, dimensions and categories."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Metric,
     Task,
     Videos,
-    asking,
     over_questions,
-    silence,
 )
-from lmms_eval_captions.lmms_eval_tasks.grading import Choice, Grading, as_verdict, of_verdict
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -44,9 +42,9 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     SOURCE,
     SUBSETS,
     questions_file,
+    read_pairs,
     read_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.paper import PAPER_TABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.verification import VERIFICATION
 from lmms_eval_captions.metrics.vidcapbench import (
@@ -59,19 +57,75 @@ from lmms_eval_captions.metrics.vidcapbench import (
 _CREDIT: Final = {"correct": 1.0, "partial": 0.5, "neutral": 0.0, "wrong": 0.0}
 
 
-_GRADING: Final = Grading(
-    asks="Answer the question from the caption alone, then grade that answer beside the correct "
-    "one.",
-    choices=(
-        Choice(key="2", name="correct", text="2: correct, it fully agrees with the answer"),
-        Choice(key="1", name="partial", text="1: partially correct, right but incomplete"),
-        Choice(key="0", name="neutral", text="0: neutral, the caption does not mention it"),
-        Choice(key="-", name="wrong", text="-1: wrong, the caption speaks of it with an error"),
-    ),
-    of_judge=of_verdict,
-    judgement=as_verdict,
+def tokenizer() -> tuple[TokenCounter | None, str | None]:
+    """Return T5's counter, or why there is none."""
+    try:
+        return _tokenizer_at(data_settings().t5)
+    except SettingsError as error:
+        return None, str(error)
+
+
+@cache
+def _tokenizer_at(path: Path | None) -> tuple[TokenCounter | None, str | None]:
+    # A failure is cached, too: the hub is asked once, not for every caption.
+    try:
+        return token_counter(path), None
+    except DataError as error:
+        return None, str(error)
+
+
+def _no_tokens(records: Sequence[CaptionRecord]) -> str | None:
+    """Return why tokens cannot be counted, ``None`` if they can."""
+    reasons = (record.fields.get("con_reason") for record in records)
+    return next((str(reason) for reason in reasons if reason is not None), None)
+
+
+def _tokens_by_video(records: Sequence[CaptionRecord]) -> dict[str, list[int]]:
+    # Parity: the released script counts all captions of its file, asked about or not.
+    videos: dict[str, list[int]] = {}
+    for record in records:
+        n_tokens = record.fields.get("n_tokens")
+        if isinstance(n_tokens, int):
+            videos.setdefault(record.video_id, []).append(n_tokens)
+    return videos
+
+
+def _tokens_of(records: Sequence[CaptionRecord]) -> list[float]:
+    """Return the mean T5 tokens of each video's captions, none if they cannot be counted."""
+    if _no_tokens(records) is not None:
+        return []
+    return [fmean(counts) for counts in _tokens_by_video(records).values()]
+
+
+_ACC: Final = of_verdicts(
+    {"correct": NUMERATOR, "partial": DENOMINATOR, "neutral": DENOMINATOR, "wrong": DENOMINATOR}
 )
-"""The four classes of section 3.2."""
+_PRE: Final = of_verdicts(
+    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": NEITHER, "wrong": DENOMINATOR}
+)
+_COV: Final = of_verdicts(
+    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": DENOMINATOR, "wrong": NUMERATOR}
+)
+
+
+def _con(videos: Videos, records: Sequence[CaptionRecord]) -> float:
+    # Parity: con of a dimension, too, takes the tokens of whole captions, those of all videos.
+    verdicts = list(chain.from_iterable(videos))
+    return vidcapbench_con(verdicts, n_tokens=_tokens_of(records))
+
+
+def _con_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> list[Parts]:
+    """Return those of accuracy, and of one over the mean of the videos' tokens."""
+    counts = _tokens_by_video(records)
+    tokens = []
+    for record in records:
+        n_tokens = record.fields.get("n_tokens")
+        if isinstance(n_tokens, int):
+            n_captions = len(counts[record.video_id])
+            tokens.append((1 / n_captions, n_tokens / n_captions))
+        else:
+            tokens.append(NEITHER)
+    return [[*acc, pair] for acc, pair in zip(_ACC(videos, records), tokens, strict=True)]
 
 
 def _task(subset: str, note: str, note_level: Literal["INFO", "WARNING"]) -> Task:
@@ -87,132 +141,16 @@ def _task(subset: str, note: str, note_level: Literal["INFO", "WARNING"]) -> Tas
     )
 
 
-def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
-    """Also those of videos that the subset asks nothing about: their captions' tokens count."""
-    subset = task.fields["subset"]
-    return [
-        {
-            "video_id": video.video_id,
-            "video_dir": video.video_dir,
-            "subset": subset,
-            "caption_format": settings.vidcapbench_format,
-            "questions": video.pairs,
-        }
-        for video in read_videos(settings, subset)
-    ]
+class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
+    """``acc``, ``pre``, ``cov`` and ``con`` over all pairs, dimensions and categories."""
 
-
-def _questions(doc: Doc) -> list[Question]:
-    return [
-        Question(
-            pair["question"],
-            pair["answer"],
-            dimension=pair["primary_category"],
-            sub_category=pair["sub_category"],
-        )
-        for pair in doc["questions"]
-    ]
-
-
-def _fields(doc: Doc, caption: str | None) -> Mapping[str, object]:
-    counter, reason = tokenizer()
-    n_tokens = None if counter is None or caption is None else counter(caption)
-    return {
-        "dimensions": [pair["primary_category"] for pair in doc["questions"]],
-        "sub_categories": [pair["sub_category"] for pair in doc["questions"]],
-        "n_tokens": n_tokens,
-        **({} if reason is None else {"con_reason": reason}),
-    }
-
-
-def tokenizer() -> tuple[TokenCounter | None, str | None]:
-    """T5's counter, or why there is none."""
-    try:
-        return _tokenizer_at(data_settings().t5)
-    except SettingsError as error:
-        return None, str(error)
-
-
-@cache
-def _tokenizer_at(path: Path | None) -> tuple[TokenCounter | None, str | None]:
-    # A failure is kept, too: the hub is asked once, not for every caption.
-    try:
-        return token_counter(path), None
-    except DataError as error:
-        return None, str(error)
-
-
-def _no_tokens(records: Sequence[CaptionRecord]) -> str | None:
-    """Why tokens cannot be counted, ``None`` where they can."""
-    reasons = (record.fields.get("con_reason") for record in records)
-    return next((str(reason) for reason in reasons if reason is not None), None)
-
-
-def _tokens_of(records: Sequence[CaptionRecord]) -> list[float]:
-    """T5 tokens of every video, the mean of its captions'; none where they cannot be counted."""
-    if _no_tokens(records) is not None:
-        return []
-    return [fmean(counts) for counts in _tokens_by_video(records).values()]
-
-
-def _tokens_by_video(records: Sequence[CaptionRecord]) -> dict[str, list[int]]:
-    """T5 tokens of each caption of a video."""
-    # Parity: the released script counts all captions of its file, asked about or not.
-    videos: dict[str, list[int]] = {}
-    for record in records:
-        n_tokens = record.fields.get("n_tokens")
-        if isinstance(n_tokens, int):
-            videos.setdefault(record.video_id, []).append(n_tokens)
-    return videos
-
-
-_ACC: Final = of_verdicts(
-    {
-        "correct": NUMERATOR,
-        "partial": DENOMINATOR,
-        "neutral": DENOMINATOR,
-        "wrong": DENOMINATOR,
-    }
-)
-_PRE: Final = of_verdicts(
-    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": NEITHER, "wrong": DENOMINATOR}
-)
-_COV: Final = of_verdicts(
-    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": DENOMINATOR, "wrong": NUMERATOR}
-)
-
-
-def _con(videos: Videos, records: Sequence[CaptionRecord]) -> float:
-    # Parity: of a dimension, too, con takes the tokens of whole captions, those of all videos.
-    verdicts = list(chain.from_iterable(videos))
-    return vidcapbench_con(verdicts, n_tokens=_tokens_of(records))
-
-
-def _con_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> list[Parts]:
-    """Those of accuracy, and of one over the mean of the videos' tokens."""
-    counts = _tokens_by_video(records)
-    tokens = []
-    for record in records:
-        n_tokens = record.fields.get("n_tokens")
-        if isinstance(n_tokens, int):
-            n_captions = len(counts[record.video_id])
-            tokens.append((1 / n_captions, n_tokens / n_captions))
-        else:
-            tokens.append(NEITHER)
-    return [[*acc, pair] for acc, pair in zip(_ACC(videos, records), tokens, strict=True)]
-
-
-def _summary(records: Sequence[CaptionRecord]) -> Mapping[str, object]:
-    tokens = _tokens_of(records)
-    return {"mean_tokens": fmean(tokens) if tokens else None}
-
-
-VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
-    name="vidcapbench",
-    folder=Path(__file__).parent,
-    source=SOURCE,
-    probe_file=questions_file(SUBSETS[0]),
-    tasks={
+    name = "vidcapbench"
+    folder = Path(__file__).parent
+    source = SOURCE
+    probe_file = questions_file(SUBSETS[0])
+    question_file = QUESTION_FILE
+    name_fields = ("video_id", "video_dir")
+    tasks = {
         "vidcapbench_ae": _task(
             "AE",
             "VidCapBench-AE holds the pairs that judges grade stably; it is meant to be judged "
@@ -225,23 +163,9 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
             "by people (section 3.4). Here a judge model grades it: take its numbers with care",
             "WARNING",
         ),
-    },
-    read=_documents,
-    name_fields=("video_id", "video_dir"),
-    file_name=lambda video_dir: video_dir.replace("\\", "/"),
-    question_file=QUESTION_FILE,
-    questions=_questions,
-    ask=asking(judge_question),
-    silent=silence(silent_judgement),
-    judge_check=JudgeCheck(
-        tell=lambda question: tell_answer(question.question, question.answer),
-        credit=lambda judgement: None if judgement.verdict is None else _CREDIT[judgement.verdict],
-        said=lambda _question, judgement: judgement.verdict,
-        silent=frozenset({"neutral", "wrong"}),
-    ),
-    verification=VERIFICATION,
-    grading=_GRADING,
-    metrics={
+    }
+    pooled_group = "vidcapbench"
+    metrics = {
         "acc": Metric(
             score=over_questions(vidcapbench_acc), ratios=_ACC, labels=get_args(Correctness)
         ),
@@ -257,26 +181,100 @@ VIDCAPBENCH: Final[Benchmark[Question, CorrectnessJudgement]] = Benchmark(
             unavailable=_no_tokens,
             unavailable_here=lambda: tokenizer()[1],
         ),
-    },
-    pooled_group="vidcapbench",
-    headline="acc",
-    right=frozenset({"correct"}),
-    missed=frozenset({"neutral"}),
-    wrong=frozenset({"wrong"}),
-    headline_means="% of questions that the caption alone answers fully and rightly",
-    groups=lambda _doc, question, _judgement: {
-        "dimensions": question.dimension,
-        "sub_categories": question.sub_category,
-    },
-    sections={
+    }
+    headline = "acc"
+    headline_means = "% of questions that the caption alone answers fully and rightly"
+    right, missed, wrong = frozenset({"correct"}), frozenset({"neutral"}), frozenset({"wrong"})
+    sections = {
         "dimensions": tuple(CATEGORIES),
         "sub_categories": tuple(chain.from_iterable(CATEGORIES.values())),
-    },
-    fields=_fields,
-    # What counted the tokens of con.
-    extras=lambda _judgements, fields: {"con": UNAVAILABLE if "con_reason" in fields else "t5"},
-    summary=_summary,
-    paper_table=PAPER_TABLE,
-    output_tokens={"vidcapbench_answer": 12, "vidcapbench_judge": 60},
+    }
+    judge = staticmethod(judge_question)
+    judge_check = JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: None if judgement.verdict is None else _CREDIT[judgement.verdict],
+        said=lambda _question, judgement: judgement.verdict,
+        silent=frozenset({"neutral", "wrong"}),
+    )
+    verification = VERIFICATION
+    output_tokens = {"vidcapbench_answer": 12, "vidcapbench_judge": 60}
+
+    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+        """Return all videos, also those without questions: their captions' tokens count."""
+        subset, caption_format = task.fields["subset"], settings.vidcapbench_format
+        return [
+            {**video, "subset": subset, "caption_format": caption_format}
+            for video in read_videos(settings, subset)
+        ]
+
+    def file_name(self, name: str) -> str:
+        """Return the path of a video, which may be written with backslashes."""
+        return name.replace("\\", "/")
+
+    def questions(self, doc: Doc) -> list[Question]:
+        """Return the pairs of the official file."""
+        return [
+            Question(
+                pair["question"],
+                pair["answer"],
+                dimension=pair["primary_category"],
+                sub_category=pair["sub_category"],
+            )
+            for pair in doc["questions"]
+        ]
+
+    def silent(self, question: Question, run: int) -> list[CorrectnessJudgement]:
+        """Judge an empty caption."""
+        return [silent_judgement(question, run)]
+
+    def groups(
+        self, _doc: Doc, question: Question, _judgement: CorrectnessJudgement | None
+    ) -> dict[str, str]:
+        """Return the dimension and the subcategory."""
+        return {"dimensions": question.dimension, "sub_categories": question.sub_category}
+
+    def fields(self, doc: Doc, caption: str | None) -> dict[str, object]:
+        """Return the categories, and the caption's number of T5 tokens."""
+        counter, reason = tokenizer()
+        return {
+            "dimensions": [pair["primary_category"] for pair in doc["questions"]],
+            "sub_categories": [pair["sub_category"] for pair in doc["questions"]],
+            "n_tokens": None if counter is None or caption is None else counter(caption),
+            **({} if reason is None else {"con_reason": reason}),
+        }
+
+    def extras(
+        self, _judgements: Sequence[CorrectnessJudgement], fields: Mapping[str, object]
+    ) -> dict[str, str]:
+        """Return the tokenizer of ``con``."""
+        return {"con": UNAVAILABLE if "con_reason" in fields else "t5"}
+
+    def summary(self, records: Sequence[CaptionRecord]) -> dict[str, object]:
+        """Return the mean number of tokens."""
+        tokens = _tokens_of(records)
+        return {"mean_tokens": fmean(tokens) if tokens else None}
+
+
+VIDCAPBENCH: Final = VidCapBench()
+
+
+def _clip_document(clip: Clip) -> Doc:
+    questions = read_pairs(list(clip.questions or ()), where="questions")
+    return {"video_id": clip.clip_id, "video_dir": clip.clip_id, "questions": questions}
+
+
+PROTOCOLS: Final = (
+    ClipProtocol(
+        name="vidcapbench",
+        benchmark=VIDCAPBENCH,
+        task=Task(
+            name="vidcapbench",
+            caption_prompt="vidcapbench_caption.free",
+            judge_prompts=VIDCAPBENCH.tasks["vidcapbench_ae"].judge_prompts,
+            caption_chars=800,
+        ),
+        needs=frozenset({"questions"}),
+        document=_clip_document,
+    ),
 )
-"""Two tasks; ``acc``, ``pre``, ``cov`` and ``con`` over all pairs, dimensions and categories."""
+"""Each question with its ``answer``; ``primary_category`` and ``sub_category`` if there are any."""

@@ -5,22 +5,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.sources import (
-    ANY_ARCHIVE,
+from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
     Keep,
     QuestionFile,
     Row,
-    Source,
     of_json_lines,
 )
+from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 
 SOURCE: Final = Source(
     benchmark="vidcapbench",
@@ -30,10 +28,7 @@ SOURCE: Final = Source(
     hub_repo="VidCapBench/VidCapBench",
     archives=ANY_ARCHIVE,
 )
-"""The repository's list of files is unseen."""
-
 SUBSETS: Final = ("AE", "HE")
-
 CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "video aesthetics": ("cinematography", "lighting", "style", "color", "composition"),
     "video content": ("subjects", "background", "events"),
@@ -46,62 +41,100 @@ CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "physical laws": ("spatial relationships", "counter intuitive", "common sense"),
 }
-"""The sub categories of each dimension (primary category), in the paper's order of dimensions."""
-
+"""Subcategories of each dimension (primary category), in the paper's order of dimensions."""
 Pair = dict[str, str]
 """``question``, its gold ``answer``, ``sub_category`` and ``primary_category``."""
 
 
-@dataclass(slots=True)
-class Video:
-    """One video of a subset."""
-
-    video_id: str
-    """Base name of the file; some copies of the data carry a folder before it."""
-    video_dir: str
-    """The name as the data spells it."""
-    pairs: list[Pair] = field(default_factory=list)
-    """None where the subset asks nothing about the video."""
-
-
 def questions_file(subset: str) -> str:
-    """The file that holds the questions of a subset."""
+    """Return the file that holds the questions of a subset."""
     return f"VidCapBench-{subset}_QA.jsonl"
 
 
-def read_videos(settings: DataSettings, subset: str) -> list[Video]:
-    """The videos of a subset: those that have questions, then the others, in the official order.
+def read_videos(settings: DataSettings, subset: str) -> list[dict[str, Any]]:
+    """Return the videos of a subset, those with questions first, in the official order.
 
     Videos without a pair are asked nothing, and their captions' tokens count in ``con``: HE has
-    questions about 543 of its 643 videos. They come last, so that a few documents have questions.
+    questions about 543 of its 643 videos. They come last, so that with ``--limit`` documents have
+    questions.
 
     Args:
-        settings: Says where the data is.
+        settings: Where the data is.
         subset: One of ``SUBSETS``.
+
+    Returns:
+        ``video_id``, the base name of the file, as some copies of the data have a folder in front
+        of it, ``video_dir``, the name as the data spells it, and ``questions``, the pairs.
 
     Raises:
         DataError: If the file is missing, a row is not of the official shape, or none has a pair.
     """
     path = find_file(settings, SOURCE, questions_file(subset))
-    videos: dict[str, Video] = {}
+    videos: dict[str, dict[str, Any]] = {}
     rows = read_numbered_jsonl(path)
     for number, row in rows:
         where = f"{path}, line {number}"
         video_dir, pairs = row.get("video_dir"), read_pairs(row.get("QA_pairs"), where=where)
         name = _base_name(video_dir) if isinstance(video_dir, str) else ""
-        if not isinstance(video_dir, str) or not name.strip():
+        if not name.strip():
             raise DataError(f"{where}: expected the video's name as 'video_dir', got {row!r:.80}")
+        video = {"video_id": name, "video_dir": video_dir, "questions": []}
         # The released script scores every row of a video, too.
-        videos.setdefault(name, Video(name, video_dir)).pairs.extend(pairs)
-    ordered = sorted(videos.values(), key=lambda video: not video.pairs)
-    if not any(video.pairs for video in ordered):
+        videos.setdefault(name, video)["questions"].extend(pairs)
+    all_pairs = [pair for video in videos.values() for pair in video["questions"]]
+    if not all_pairs:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
-    _report(ordered, subset=subset, n_rows=len(rows))
-    return ordered
+    n_asked = sum(bool(video["questions"]) for video in videos.values())
+    logger.info(
+        f"VidCapBench-{subset}: {len(all_pairs)} pairs of {n_asked} videos; "
+        f"{len(videos) - n_asked} videos without a pair are asked nothing, their captions' tokens "
+        f"count in con; {len(rows) - len(videos)} rows repeat a video"
+    )
+    _warn_of_unknown_categories(all_pairs, subset)
+    return sorted(videos.values(), key=lambda video: not video["questions"])
 
 
 def _base_name(video_dir: str) -> str:
     return re.split(r"[/\\]", video_dir)[-1]
+
+
+def _warn_of_unknown_categories(pairs: Sequence[Pair], subset: str) -> None:
+    unknown = Counter(
+        f"{pair['primary_category']} / {pair['sub_category']}"
+        for pair in pairs
+        if pair["sub_category"] not in CATEGORIES.get(pair["primary_category"], ())
+    )
+    if unknown:
+        names = ", ".join(f"{n} x {name}" for name, n in unknown.most_common(5))
+        logger.warning(
+            f"VidCapBench-{subset}: {unknown.total()} pairs have categories that the paper does "
+            f"not: {names}; they count, and have lines of their own in the breakdown"
+        )
+
+
+def read_pairs(value: object, *, where: str) -> list[Pair]:
+    """Return the questions of one video, checked.
+
+    Raises:
+        DataError: If they are not of the official form; the message begins with ``where``.
+    """
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise DataError(f"{where}: expected a list under 'QA_pairs', got {value!r:.80}")
+    return [_pair(pair, where=f"{where}, question {i}") for i, pair in enumerate(value, 1)]
+
+
+def _pair(value: object, *, where: str) -> Pair:
+    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
+        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
+    categories = {name: value.get(name, "") for name in ("sub_category", "primary_category")}
+    pair = {"question": value["question"], "answer": value["answer"], **categories}
+    if not all(isinstance(text, str) for text in pair.values()):
+        raise DataError(f"{where}: expected text, got {pair!r:.120}")
+    for name in categories:
+        pair[name] = " ".join(pair[name].lower().replace("_", " ").split()) or "none"
+    return pair
 
 
 def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
@@ -115,65 +148,5 @@ def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
 QUESTION_FILE: Final = QuestionFile(
     lambda fields: questions_file(fields["subset"]), of_json_lines(_select)
 )
-"""One for each subset. Videos that it asks nothing about, whose captions' tokens count in ``con``,
-are left out too."""
-
-
-def _report(videos: list[Video], *, subset: str, n_rows: int) -> None:
-    n_asked = sum(bool(video.pairs) for video in videos)
-    pairs = [pair for video in videos for pair in video.pairs]
-    logger.info(
-        "VidCapBench-{}: {} pairs of {} videos; {} videos without a pair are asked nothing, their "
-        "captions' tokens count in con; {} rows repeat a video",
-        subset,
-        len(pairs),
-        n_asked,
-        len(videos) - n_asked,
-        n_rows - len(videos),
-    )
-    unknown = Counter(
-        f"{pair['primary_category']} / {pair['sub_category']}"
-        for pair in pairs
-        if pair["sub_category"] not in CATEGORIES.get(pair["primary_category"], ())
-    )
-    if unknown:
-        logger.warning(
-            "VidCapBench-{}: {} pairs have categories that the paper does not: {}; they count, and "
-            "have lines of their own in the breakdown",
-            subset,
-            unknown.total(),
-            ", ".join(f"{n} x {name}" for name, n in unknown.most_common(5)),
-        )
-
-
-def read_pairs(value: object, *, where: str) -> list[Pair]:
-    """The questions of one video, checked.
-
-    Args:
-        value: As a row has them.
-        where: Where they stand, for messages.
-
-    Raises:
-        DataError: If they are not of the official form.
-    """
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise DataError(f"{where}: expected a list under 'QA_pairs', got {value!r:.80}")
-    return [_pair(pair, where=f"{where}, question {i}") for i, pair in enumerate(value, 1)]
-
-
-def _pair(value: object, *, where: str) -> Pair:
-    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
-        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
-    pair = {
-        "question": value["question"],
-        "answer": value["answer"],
-        "sub_category": value.get("sub_category", ""),
-        "primary_category": value.get("primary_category", ""),
-    }
-    if not all(isinstance(text, str) for text in pair.values()):
-        raise DataError(f"{where}: expected text, got {pair!r:.120}")
-    for name in ("sub_category", "primary_category"):
-        pair[name] = " ".join(pair[name].lower().replace("_", " ").split()) or "none"
-    return pair
+"""One for each subset. Videos without questions, whose captions' tokens count in ``con``, are left
+out too."""

@@ -6,11 +6,9 @@ from lmms_eval_captions.lmms_eval_tasks.pooled_group import PooledGroup
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 
 # A video that is in both tasks has a caption in each, and counts once in the tokens of con.
-_GROUP = PooledGroup(
+group_metric_list = PooledGroup(
     VIDCAPBENCH,
     "vidcapbench",
     note="all pairs of VidCapBench-AE and VidCapBench-HE together; HE holds pairs that judges "
     "grade unstably and that are meant to be judged by people (section 3.4)",
-)
-
-group_metric_list = _GROUP.group_metric_list
+).group_metric_list

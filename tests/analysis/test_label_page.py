@@ -14,6 +14,7 @@ from playwright.sync_api import Page as BrowserPage
 
 from label_runs import judged_run, page_of, reload_saved, write_page
 from lmms_eval_captions.analysis.captioners import captioners_of
+from lmms_eval_captions.analysis.gradings import grading_of
 from lmms_eval_captions.analysis.label.labels import read_labels
 from lmms_eval_captions.analysis.label.page import PageOptions, render
 from lmms_eval_captions.analysis.label.results_pages import verdict_page
@@ -28,7 +29,7 @@ GRADED = {
     task: benchmark
     for benchmark in all_benchmarks().values()
     for task in benchmark.tasks
-    if benchmark.grading is not None
+    if grading_of(benchmark) is not None
 }
 
 
@@ -47,7 +48,7 @@ def test_every_benchmark_asks_a_person_what_it_asks_its_judge(task: str, tmp_pat
     judged_run(tmp_path, {task: CAPTIONS})
     page = page_of(tmp_path, n=10_000)
     data = _data_in(render("A page", page.data))
-    grading = GRADED[task].grading
+    grading = grading_of(GRADED[task])
     assert grading is not None
     (table,) = captioners_of([tmp_path])[0].verdicts(task).tables
     asked = table.asked()
@@ -290,4 +291,4 @@ def test_side_by_side_hides_who_wrote_what(tmp_path: Path) -> None:
     )
     with pytest.raises(SettingsError, match="at least 2 captioners"):
         page_of(tmp_path / "a", pairs=True)
-    assert benchmark_of_task("vdc_camera").grading is not None
+    assert grading_of(benchmark_of_task("vdc_camera")) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Literal
 
@@ -19,6 +19,7 @@ from lmms_eval_captions.judges.protocols.asking import JudgeConfig, request_of
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
+    Doc,
     Metric,
     over_questions,
     read_plain_yaml,
@@ -72,23 +73,26 @@ def _precision(verdicts: Sequence[str | None]) -> float:
     return 100.0 * scored.count("right") / len(scored) if scored else float("nan")
 
 
-_VCAPSBENCH: Final[Any] = VCAPSBENCH
-"""Without its types of question and judgement, which ``FACTS`` replaces."""
+class Facts(Benchmark[str, Fact]):
+    """Asks what facts a caption holds; how many is known after the reply."""
 
-FACTS: Final[Benchmark[str, Fact]] = replace(
-    _VCAPSBENCH,
-    questions=lambda doc: doc["questions"],
-    ask=_ask,
-    silent=None,
-    judge_check=None,
-    metrics={"precision": Metric(score=over_questions(_precision))},
-    headline="precision",
-    groups=lambda _doc, _question, judgement: {"kinds": judgement.kind} if judgement else {},
-    sections={"kinds": ("object", "action")},
-    fields=lambda _doc, _caption: {},
-    summary=lambda _records: {},
-)
-"""Asks what facts a caption holds; how many is known after the reply."""
+    name, folder, source = VCAPSBENCH.name, VCAPSBENCH.folder, VCAPSBENCH.source
+    tasks = VCAPSBENCH.tasks
+    metrics = {"precision": Metric(score=over_questions(_precision))}
+    headline = "precision"
+    sections = {"kinds": ("object", "action")}
+    ask = staticmethod(_ask)
+
+    def questions(self, doc: Doc) -> list[str]:
+        """The document's."""
+        return list(doc["questions"])
+
+    def groups(self, _doc: Doc, _question: str, judgement: Fact | None) -> dict[str, str]:
+        """The kind of the fact."""
+        return {"kinds": judgement.kind} if judgement else {}
+
+
+FACTS: Final = Facts()
 
 
 def _judged(captions: Mapping[str, str], *, n_questions: int = 1) -> Items:

@@ -19,8 +19,7 @@ def _share(verdicts: Sequence[bool | None]) -> float:
     return 100.0 * sum(scored) / len(scored) if scored else nan
 
 
-SHARE: Any = replace(
-    VCAPSBENCH,
+SHARE: Any = VCAPSBENCH.variant(
     metrics={"share": Metric(score=over_questions(_share))},
     headline="share",
     sections={"kinds": ("b", "a")},

@@ -183,7 +183,7 @@ def _system(name: str, metric: str, records: Sequence[CaptionRecord]) -> list[Sa
 
 def _with_one_metric(name: str, metric: str) -> Benchmark[Any, Any]:
     benchmark = all_benchmarks()[name]
-    return replace(benchmark, metrics={metric: benchmark.metrics[metric]}, headline=metric)
+    return benchmark.variant(metrics={metric: benchmark.metrics[metric]}, headline=metric)
 
 
 def _compared(now: list[Sample], then: list[Sample], folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The toy benchmark as one value: its task, and metrics of two kinds of verdict."""
+"""The toy benchmark: its task, and metrics of two kinds of verdict."""
 
 from __future__ import annotations
 
@@ -71,52 +71,56 @@ _PRECISION: Final = of_verdicts({**_NOTHING, "supported": NUMERATOR, "contradict
 _COVERAGE: Final = of_verdicts({**_NOTHING, "covered": NUMERATOR, "missed": DENOMINATOR})
 
 
-def _documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
-    path = find_file(settings, SOURCE, FILE)
-    return [
-        {"video_id": row["video"], "facts": row["facts"], **task.fields}
-        for _, row in read_numbered_jsonl(path)
-    ]
+class CaptionFacts(Benchmark[Reference, FactJudgement]):
+    """Facts of captions and references, looked for in the other text."""
 
-
-def _task(name: str, **fields: str) -> Task:
-    return Task(
-        name=name,
-        fields=fields,
-        caption_prompt="toy.caption",
-        judge_prompts=("toy.facts", "toy.verdict"),
-        caption_chars=100,
-    )
-
-
-def _section(_doc: Doc, _question: Reference, judgement: FactJudgement | None) -> dict[str, str]:
-    return {} if judgement is None else {"kinds": judgement.kind}
-
-
-TOY: Final[Benchmark[Reference, FactJudgement]] = Benchmark(
-    name="toy",
-    folder=Path(__file__).parent,
-    source=SOURCE,
-    probe_file=FILE,
-    tasks={"toy_facts": _task("toy_facts")},
-    read=_documents,
-    questions=lambda doc: [Reference(tuple((kind, fact) for kind, fact in doc["facts"]))],
-    ask=judge_facts,
-    counts_ahead=False,
-    silent=silent_facts,
-    metrics={
+    name = "toy"
+    folder = Path(__file__).parent
+    source = SOURCE
+    probe_file = FILE
+    tasks = {
+        "toy_facts": Task(
+            name="toy_facts",
+            caption_prompt="toy.caption",
+            judge_prompts=("toy.facts", "toy.verdict"),
+            caption_chars=100,
+        )
+    }
+    metrics = {
         "coverage": Metric(
             score=over_questions(toy_coverage), ratios=_COVERAGE, labels=get_args(FactVerdict)
         ),
         "precision": Metric(score=over_questions(toy_precision), ratios=_PRECISION),
         "f1": Metric(score=over_questions(toy_f1)),
-    },
-    headline="coverage",
-    headline_means="% of the reference's facts that the caption covers",
-    right=frozenset({"covered", "supported"}),
-    missed=frozenset({"missed"}),
-    wrong=frozenset({"contradicted"}),
-    groups=_section,
-    sections={"kinds": ("extracted",)},
-    output_tokens={"toy.facts": 40, "toy.verdict": 1},
-)
+    }
+    headline = "coverage"
+    headline_means = "% of the reference's facts that the caption covers"
+    right = frozenset({"covered", "supported"})
+    missed = frozenset({"missed"})
+    wrong = frozenset({"contradicted"})
+    sections = {"kinds": ("extracted",)}
+    counts_ahead = False
+    ask = staticmethod(judge_facts)
+    silent = staticmethod(silent_facts)
+    output_tokens = {"toy.facts": 40, "toy.verdict": 1}
+
+    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+        """Return the rows of the file."""
+        path = find_file(settings, SOURCE, FILE)
+        return [
+            {"video_id": row["video"], "facts": row["facts"], **task.fields}
+            for _, row in read_numbered_jsonl(path)
+        ]
+
+    def questions(self, doc: Doc) -> list[Reference]:
+        """Return all facts of the video as one question."""
+        return [Reference(tuple((kind, fact) for kind, fact in doc["facts"]))]
+
+    def groups(
+        self, _doc: Doc, _question: Reference, judgement: FactJudgement | None
+    ) -> dict[str, str]:
+        """Return the kind of a fact."""
+        return {} if judgement is None else {"kinds": judgement.kind}
+
+
+TOY: Final = CaptionFacts()

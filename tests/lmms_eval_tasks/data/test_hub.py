@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.data.archives import unpack
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
-from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_file, fetch_videos
+from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_file, fetch_videos
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
 
 if TYPE_CHECKING:
@@ -61,8 +61,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a request for a file or the list of files."""
-        asked = f"GET {unquote(urlsplit(self.path).path)} {self.headers.get('Range', '')}"
-        self.hub.requests.append(asked.strip())
+        path = unquote(urlsplit(self.path).path)
+        if "/datasets/" in path:  # not the client's own
+            self.hub.requests.append(f"GET {path} {self.headers.get('Range', '')}".strip())
         self._answer(body=True)
 
     def _answer(self, *, body: bool) -> None:
@@ -154,17 +155,21 @@ FILES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def online(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the client library reach loopback, whatever the environment of the tests says."""
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def use(hub: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the client library, which reads its address when it is imported, talk to a hub."""
+    template = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
 
 
 @pytest.fixture
-def stand_in() -> Iterator[StandIn]:
-    """A hub with the layout of VDC."""
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """A hub with the layout of VDC, for the client library, whatever the environment says."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "downloads"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with serve(REPO, dict(FILES)) as served:
+        use(served, monkeypatch)
         yield served
 
 
@@ -174,85 +179,76 @@ def settings(tmp_path: Path) -> Settings:
     return read_settings({"LMMS_CAPTIONS_CACHE": str(tmp_path / "cache")})
 
 
-def hub_of(stand_in: StandIn, tmp_path: Path) -> Hub:
-    """The stand-in, with a download folder of its own."""
-    return Hub(endpoint=stand_in.url, downloads=tmp_path / "downloads")
-
-
-def test_a_file_is_downloaded_once(stand_in: StandIn, settings: Settings, tmp_path: Path) -> None:
+def test_a_file_is_downloaded_once(stand_in: StandIn, settings: Settings) -> None:
     """The file arrives whole, and a second look-up does not transfer it again."""
-    hub = hub_of(stand_in, tmp_path)
     for _ in range(2):
-        path = find_file(settings, VDC, "VDCScore_qa/camera.jsonl", hub)
+        path = find_file(settings, VDC, "VDCScore_qa/camera.jsonl")
         assert path.read_bytes() == FILES["VDCScore_qa/camera.jsonl"]
     assert len(stand_in.requests) == 1
 
 
-def test_a_download_that_is_cut_off_is_finished(stand_in: StandIn, tmp_path: Path) -> None:
+def test_a_download_that_is_cut_off_is_finished(stand_in: StandIn) -> None:
     """A connection that drops midway costs a retry, not the file."""
     stand_in.cut_once.add("README.md")
-    assert fetch_file(VDC, "README.md", hub_of(stand_in, tmp_path)).read_bytes() == b"read me"
+    assert fetch_file(VDC, "README.md").read_bytes() == b"read me"
     assert len(stand_in.requests) == 2
 
 
 @pytest.mark.parametrize("stored", ["data/deep/camera.jsonl", "camera.jsonl.gz"])
-def test_a_file_is_found_by_its_base_name(stand_in: StandIn, tmp_path: Path, stored: str) -> None:
+def test_a_file_is_found_by_its_base_name(stand_in: StandIn, stored: str) -> None:
     """A repository of another layout, or with the file gzipped, still serves the file."""
     stand_in.files = {stored: b"x"}
-    path = fetch_file(VDC, "VDCScore_qa/camera.jsonl", hub_of(stand_in, tmp_path))
+    path = fetch_file(VDC, "VDCScore_qa/camera.jsonl")
     assert path.as_posix().endswith(stored)
 
 
-def test_an_absent_file_lists_what_there_is(stand_in: StandIn, tmp_path: Path) -> None:
+def test_an_absent_file_lists_what_there_is(stand_in: StandIn) -> None:
     """The error names the file, the repository, its files and the command that gets the data."""
     with pytest.raises(DataError, match=r"no file 'x\.jsonl'.*README\.md.*hf download wchai/Video"):
-        fetch_file(VDC, "x.jsonl", hub_of(stand_in, tmp_path))
+        fetch_file(VDC, "x.jsonl")
 
 
 def test_offline_mode_is_reported_as_such(
-    stand_in: StandIn, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stand_in: StandIn, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """HF_HUB_OFFLINE gives an error that names it, for files and for videos."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    hub = hub_of(stand_in, tmp_path)
     with pytest.raises(DataError, match=r"camera\.jsonl.*HF_HUB_OFFLINE.*DATA"):
-        find_file(settings, VDC, "VDCScore_qa/camera.jsonl", hub)
+        find_file(settings, VDC, "VDCScore_qa/camera.jsonl")
     with pytest.raises(DataError, match=r"HF_HUB_OFFLINE.*DATA/vdc/videos"):
-        find_video(settings, VDC, "a", hub)
+        find_video(settings, VDC, "a")
     assert stand_in.requests == []
 
 
 def test_an_unreachable_hub_is_reported_as_such(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A refused connection becomes an error with the way to local data."""
     # The client library waits 20 seconds between its attempts.
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _seconds: None)
     with serve(REPO, {}) as gone:
-        hub = hub_of(gone, tmp_path)
+        use(gone, monkeypatch)
     with pytest.raises(DataError, match=r"(?i)connect.*LMMS_CAPTIONS_DATA"):
-        find_file(settings, VDC, "VDCScore_qa/camera.jsonl", hub)
+        find_file(settings, VDC, "VDCScore_qa/camera.jsonl")
 
 
-def test_videos_of_all_shards_are_found(
-    stand_in: StandIn, settings: Settings, tmp_path: Path
-) -> None:
+def test_videos_of_all_shards_are_found(stand_in: StandIn, settings: Settings) -> None:
     """All archives that match are unpacked, whatever folders they hold."""
-    hub = hub_of(stand_in, tmp_path)
-    found = [find_video(settings, VDC, video, hub) for video in ("a", "b.mp4", "c.d")]
+    found = [find_video(settings, VDC, video) for video in ("a", "b.mp4", "c.d")]
     assert [path.read_bytes() for path in found] == [b"A", b"B", b"C"]
     assert all(path.is_relative_to(settings.cache / "data" / "vdc" / "videos") for path in found)
     with pytest.raises(DataError, match=r"no video 'z' in .*3 files"):
-        find_video(settings, VDC, "z", hub)
+        find_video(settings, VDC, "z")
 
 
 def test_complete_videos_need_no_hub(
     stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once everything is unpacked, neither the hub nor the downloads are needed."""
-    fetch_videos(VDC, tmp_path, hub_of(stand_in, tmp_path))
+    fetch_videos(VDC, tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    folder = fetch_videos(VDC, tmp_path, Hub(stand_in.url, tmp_path / "elsewhere"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "elsewhere"))
+    folder = fetch_videos(VDC, tmp_path)
     assert sum(path.name == "a.mp4" for path in folder.rglob("*")) == 1
 
 
@@ -260,7 +256,6 @@ def test_a_killed_run_goes_on_where_it_stopped(
     stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was unpacked before the end is not fetched again."""
-    hub = hub_of(stand_in, tmp_path)
 
     def die(*_args: object) -> None:
         raise KeyboardInterrupt
@@ -272,7 +267,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
 
     monkeypatch.setattr(f"{HUB_MODULE}.unpack", next_step)
     with pytest.raises(KeyboardInterrupt):
-        fetch_videos(VDC, tmp_path, hub)
+        fetch_videos(VDC, tmp_path)
     unpacked: list[str] = []
 
     def recorded(path: Path, folder: Path) -> None:
@@ -280,18 +275,17 @@ def test_a_killed_run_goes_on_where_it_stopped(
         unpack(path, folder)
 
     monkeypatch.setattr(f"{HUB_MODULE}.unpack", recorded)
-    fetch_videos(VDC, tmp_path, hub)
+    fetch_videos(VDC, tmp_path)
     assert unpacked == ["videos_2.tar.gz", "videos_3.tar.gz"]
     assert sum("videos_1.tar.gz" in request for request in stand_in.requests) == 1
 
 
 def test_a_damaged_download_is_fetched_anew_once(stand_in: StandIn, tmp_path: Path) -> None:
     """An archive that lies cut in the folder of downloads costs a second transfer, not the run."""
-    hub = hub_of(stand_in, tmp_path)
     name = "videos/videos_1.tar.gz"
-    path = fetch_file(VDC, name, hub)
+    path = fetch_file(VDC, name)
     path.write_bytes(path.read_bytes()[:-20])
-    folder = fetch_videos(VDC, tmp_path, hub)
+    folder = fetch_videos(VDC, tmp_path)
     assert sum(path.name == "a.mp4" for path in folder.rglob("*")) == 1
     assert sum(name in request for request in stand_in.requests) == 2
 
@@ -303,23 +297,24 @@ def test_an_archive_that_is_broken_on_the_hub_ends_in_words(
     name = "videos/videos_1.tar.gz"
     stand_in.files[name] = stand_in.files[name][:-20]
     with pytest.raises(DataError, match="the archive is broken"):
-        fetch_videos(VDC, tmp_path, hub_of(stand_in, tmp_path))
+        fetch_videos(VDC, tmp_path)
     assert sum(name in request for request in stand_in.requests) == 2
 
 
 FETCH = """
 import sys
 from pathlib import Path
-from lmms_eval_captions.lmms_eval_tasks.data.hub import Hub, fetch_videos
+from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_videos
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
-fetch_videos(VDC, Path(sys.argv[2]), Hub(sys.argv[1], Path(sys.argv[2]) / "downloads"))
+fetch_videos(VDC, Path(sys.argv[1]))
 """
 
 
 def test_processes_share_one_download(stand_in: StandIn, tmp_path: Path) -> None:
     """Several processes that start at once transfer each archive once."""
-    environment = {**os.environ, "HF_HUB_OFFLINE": "0"}
-    command = [sys.executable, "-c", FETCH, stand_in.url, str(tmp_path)]
+    hub = {"HF_ENDPOINT": stand_in.url, "HF_HUB_CACHE": str(tmp_path / "downloads")}
+    environment = {**os.environ, "HF_HUB_OFFLINE": "0", **hub}
+    command = [sys.executable, "-c", FETCH, str(tmp_path)]
     workers = [subprocess.Popen(command, env=environment) for _ in range(3)]
     assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
     transfers = [request for request in stand_in.requests if request.endswith(".tar.gz")]

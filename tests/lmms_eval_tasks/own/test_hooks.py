@@ -18,11 +18,10 @@ from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from judge_server import Say, last_text
-from lmms_eval_captions.lmms_eval_tasks.grading import Label
+from lmms_eval_captions.analysis.gradings import Label, grading_of
 from lmms_eval_captions.lmms_eval_tasks.own import hooks as gveval_hooks
 from lmms_eval_captions.lmms_eval_tasks.own import rating_hooks
-from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
-from lmms_eval_captions.lmms_eval_tasks.own.rating import OWN_RATING
+from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL, OWN_RATING
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
@@ -210,7 +209,7 @@ def test_documents_and_prompts(hooks: ModuleType, judge: str, bench: pytest.Monk
 
 def test_a_person_s_rating_takes_the_place_of_the_judge_s() -> None:
     """What a person says along the three dimensions is read as the judge's numbers are."""
-    grading = OWN_RATING.grading
+    grading = grading_of(OWN_RATING)
     assert grading is not None
     assert [(rating.low, rating.high) for rating in grading.ratings] == [(1, 5)] * 3
     numbers = dict(zip(RATED, (5, 3, 4), strict=True))
@@ -219,5 +218,6 @@ def test_a_person_s_rating_takes_the_place_of_the_judge_s() -> None:
     assert label is not None
     assert grading.judgement({}, label) == {"numbers": numbers}
     assert grading.of_judge({"numbers": {}}) is None
-    assert OWN_GVEVAL.grading is not None
-    assert OWN_GVEVAL.grading.references({"video_id": "a"}) == ()
+    scores = grading_of(OWN_GVEVAL)
+    assert scores is not None
+    assert scores.references({"video_id": "a"}) == ()

@@ -81,7 +81,7 @@ def test_malformed_strings_are_counted_and_reported(tmp_path: Path, logged: list
         {"video_id": "d.mp4", "qa": []},
     )
     videos = read_videos(settings)
-    assert [(v.video_id, len(v.questions), v.n_malformed) for v in videos] == [
+    assert [(v["video_id"], len(v["questions"]), v["n_malformed"]) for v in videos] == [
         ("a.mp4", 1, 2),
         ("b.mp4", 1, 0),
     ]
@@ -95,7 +95,7 @@ def test_rows_of_one_video_are_taken_together(tmp_path: Path) -> None:
     videos = read_videos(
         _write(tmp_path, row, {"video_id": "a", "qa": ["count*Are there two?*no"]})
     )
-    assert [question["category"] for question in videos[0].questions] == ["color", "count"]
+    assert [question["category"] for question in videos[0]["questions"]] == ["color", "count"]
     assert len(videos) == 1
 
 
@@ -104,7 +104,7 @@ def test_a_category_that_the_paper_does_not_name_is_kept_and_reported(
 ) -> None:
     """Its question counts overall; the log names the category."""
     videos = read_videos(_write(tmp_path, {"video_id": "a", "qa": ["mood*Is it sad?*no"]}))
-    assert videos[0].questions[0]["category"] == "mood"
+    assert videos[0]["questions"][0]["category"] == "mood"
     assert any("in no group: mood" in line for line in logged)
 
 
@@ -130,10 +130,10 @@ def test_a_file_of_official_size_is_read_whole(tmp_path: Path) -> None:
     """5,677 videos with 109,796 questions, in the file's order."""
     ids = write_vcapsbench(tmp_path)
     videos = read_videos(_settings(tmp_path))
-    assert [video.video_id for video in videos] == ids
+    assert [video["video_id"] for video in videos] == ids
     assert len(videos) == 5_677
-    assert sum(len(video.questions) for video in videos) == 109_796
-    assert {len(video.questions) for video in videos} == {19, 20}
+    assert sum(len(video["questions"]) for video in videos) == 109_796
+    assert {len(video["questions"]) for video in videos} == {19, 20}
 
 
 def test_the_sample_is_official_and_well_formed(
@@ -144,10 +144,11 @@ def test_the_sample_is_official_and_well_formed(
     settings = _settings(sample_root(tmp_path))
     videos = read_videos(settings)
     assert len(videos) == 12
-    assert not any(video.n_malformed for video in videos)
+    assert not any(video["n_malformed"] for video in videos)
     assert all(
-        VCAPSBENCH.video_path(settings, {"video_id": video.video_id}).is_file() for video in videos
+        VCAPSBENCH.video_path(settings, {"video_id": video["video_id"]}).is_file()
+        for video in videos
     )
-    questions = [question for video in videos for question in video.questions]
+    questions = [question for video in videos for question in video["questions"]]
     assert {question["category"] for question in questions} <= set(GROUP_OF)
     assert min(Counter(question["answer"] for question in questions).values()) > 20

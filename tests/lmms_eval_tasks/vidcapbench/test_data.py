@@ -10,9 +10,7 @@ import pytest
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
-    read_videos,
-)
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos
 from vidcapbench_files import N_PAIRS, N_VIDEOS, write_files
 
 
@@ -37,9 +35,11 @@ def test_both_subsets_are_read_at_full_size(tmp_path: Path, logged: list[str]) -
     for subset, n_pairs in N_PAIRS.items():
         videos = read_videos(_settings(tmp_path), subset)
         assert len(videos) == N_VIDEOS
-        assert [bool(video.pairs) for video in videos] == [True] * (N_VIDEOS - 9) + [False] * 9
-        assert sum(len(video.pairs) for video in videos) == n_pairs
-        assert videos[0].video_id == "Clip_9.mp4"
+        assert [bool(video["questions"]) for video in videos] == [True] * (N_VIDEOS - 9) + [
+            False
+        ] * 9
+        assert sum(len(video["questions"]) for video in videos) == n_pairs
+        assert videos[0]["video_id"] == "Clip_9.mp4"
     assert any("9494 pairs of 634 videos; 9 videos without a pair" in line for line in logged)
 
 
@@ -59,8 +59,8 @@ def test_videos_go_by_their_base_name(video_dir: str, video_id: str, tmp_path: P
     videos.mkdir()
     (videos / video_id).write_text("")
     (video,) = read_videos(settings, "AE")
-    assert video.video_id == video_id
-    assert VIDCAPBENCH.video_path(settings, {"video_dir": video.video_dir}) == videos / video_id
+    assert video["video_id"] == video_id
+    assert VIDCAPBENCH.video_path(settings, {"video_dir": video["video_dir"]}) == videos / video_id
 
 
 def test_rows_of_one_video_are_put_together(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_rows_of_one_video_are_put_together(tmp_path: Path) -> None:
         {"video_dir": "c.mp4"},
         {"video_dir": "d.mp4", "QA_pairs": None},
     )
-    assert [(v.video_id, len(v.pairs)) for v in read_videos(settings, "AE")] == [
+    assert [(v["video_id"], len(v["questions"])) for v in read_videos(settings, "AE")] == [
         ("a.mp4", 3),
         ("b.mp4", 0),
         ("c.mp4", 0),
@@ -88,7 +88,7 @@ def test_categories_are_compared_without_case_and_underscores(
     pairs = [_pair("Video_Motion", " Object  motion"), _pair("video sound", "music")]
     settings = _write(tmp_path, {"video_dir": "a.mp4", "QA_pairs": pairs})
     (video,) = read_videos(settings, "AE")
-    assert [(p["primary_category"], p["sub_category"]) for p in video.pairs] == [
+    assert [(p["primary_category"], p["sub_category"]) for p in video["questions"]] == [
         ("video motion", "object motion"),
         ("video sound", "music"),
     ]
