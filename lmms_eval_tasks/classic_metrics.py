@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pycocoevalcap.meteor.meteor import Meteor
 
 CLASSIC: Final = ("BLEU-1", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
-"""What is computed, in the order of G-VEval's Table 4."""
+"""Metrics in the order of G-VEval's Table 4."""
 _FAILURES: Final = (OSError, ValueError, AssertionError, subprocess.SubprocessError)
-"""What Java programs of pycocoevalcap end with."""
+"""Errors of pycocoevalcap's Java programs."""
 _ADVICE: Final = (
     "check that `java -version` works, that 2 GiB of memory are free, and that its package folder "
     "can be written"
@@ -30,32 +30,27 @@ _ADVICE: Final = (
 _PLAIN: Final = re.compile(
     r"can(?=not\b)|\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+(?:[-.,/&]\w+|'(?!(?:s|m|d|re|ve|ll)\b)\w+)*|[^\w\s]"
 )
-"""Words, numbers and endings such as ``'s``, as far as an expression tells them; what else there is
-one by one."""
+"""Words, numbers and endings such as ``'s``, approximately; other characters one by one."""
 _PUNCTUATION: Final = frozenset(".,?!:;-'`\"\u2018\u201c\u201d\u2013\u2014\u2026")
 _BRACKETS: Final = dict(
     zip("()[]{}", ("-lrb-", "-rrb-", "-lsb-", "-rsb-", "-lcb-", "-rcb-"), strict=True)
 )
-"""What the PTB tokenizer writes for them, and pycocoevalcap leaves, as it looks for capitals."""
+"""Tokens of the PTB tokenizer that pycocoevalcap keeps, as it removes only those in capitals."""
 _METEOR_LOCK: Final = threading.Lock()
 _MOST_S: Final = 120.0
-"""Seconds that METEOR may take for one caption: a few for one of 3,000 words, without end for a
-long one that says the same again and again."""
+"""Seconds that METEOR may take for one caption. It takes a few for 3,000 words, and never ends for
+a long caption that repeats itself."""
 _START_S: Final = 900.0
-"""Seconds that its Java program may take to start, on a busy machine."""
+"""Seconds that its Java program may take to start on a busy machine."""
 
 
 def has_java() -> bool:
-    """Whether there is a Java runtime on the path."""
+    """Return if there is a Java runtime on the path."""
     return shutil.which("java") is not None
 
 
 def require_java() -> None:
-    """Do nothing where there is a Java runtime.
-
-    Raises:
-        DataError: If there is none.
-    """
+    """Raise :class:`DataError` if there is no Java runtime."""
     if not has_java():
         raise DataError(
             "BLEU, ROUGE-L, METEOR and CIDEr need Java for the PTB tokenizer and METEOR, and there "
@@ -65,7 +60,7 @@ def require_java() -> None:
 
 
 def ptb_words(texts: Sequence[str]) -> list[str]:
-    """Each text's words in lower case between single blanks, as the PTB tokenizer finds them.
+    """Return each text's words in lower case between single spaces, by the PTB tokenizer.
 
     Raises:
         DataError: If there is no Java, or it fails.
@@ -73,8 +68,10 @@ def ptb_words(texts: Sequence[str]) -> list[str]:
     from pycocoevalcap.tokenizer.ptbtokenizer import PTBTokenizer
 
     require_java()
-    # The tokenizer takes one text a line: any other sign of a new one would move all that follow.
-    lines = {str(place): [{"caption": _one_line(text)}] for place, text in enumerate(texts)}
+    # The tokenizer takes one text a line: another line break would shift all that follow.
+    lines = {
+        str(index): [{"caption": " ".join(whole(text).split())}] for index, text in enumerate(texts)
+    }
     if not lines:
         return []
     try:
@@ -87,13 +84,13 @@ def ptb_words(texts: Sequence[str]) -> list[str]:
         raise DataError(
             f"the PTB tokenizer of pycocoevalcap gave {len(words)} of {len(lines)} texts; {_ADVICE}"
         )
-    return [words[place][0] for place in lines]
+    return [words[index][0] for index in lines]
 
 
 def plain_words(texts: Sequence[str]) -> list[str]:
-    """Each text's words in lower case between single blanks, without Java.
+    """Return each text's words in lower case between single spaces, without Java.
 
-    They are those of the PTB tokenizer for most texts, and not for all.
+    They are those of the PTB tokenizer for most texts, but not for all.
 
     >>> plain_words(["The dog's 1.5-ton cart, it doesn't (really) move."])
     ["the dog 's 1.5-ton cart it does n't -lrb- really -rrb- move"]
@@ -109,12 +106,11 @@ def plain_words(texts: Sequence[str]) -> list[str]:
 
 
 def bleu_counts(candidate: str, references: Sequence[str]) -> tuple[int, ...]:
-    """What :func:`metrics.bleu.bleu` sums: words, n-grams, and those that a reference has.
+    """Return the counts that :func:`metrics.captioning.bleu` sums: lengths, n-grams, matches.
 
     Args:
-        candidate: Words between single blanks.
-        references: At least one, of the same form; the length that counts is that of the one
-            nearest in length.
+        candidate: Words between single spaces.
+        references: At least one, of the same form; the one nearest in length gives the length.
     """
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
@@ -123,7 +119,7 @@ def bleu_counts(candidate: str, references: Sequence[str]) -> tuple[int, ...]:
 
 
 def rouge_of_words(candidate: str, references: Sequence[str]) -> float:
-    """ROUGE-L (beta 1.2) in [0, 1] of words between single blanks; 0 where there is none."""
+    """Return ROUGE-L (beta 1.2) in [0, 1] of words between single spaces; 0 without words."""
     from pycocoevalcap.rouge.rouge import Rouge
 
     if not candidate or not any(references):
@@ -134,18 +130,18 @@ def rouge_of_words(candidate: str, references: Sequence[str]) -> float:
 def cider_of_words(
     candidates: Mapping[str, str], references: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """CIDEr of some candidates, in [0, 10].
+    """Return the CIDEr of some candidates, in [0, 10].
 
     Args:
-        candidates: Item to words between single blanks.
-        references: All items to their references, of the same form: how rare an n-gram is, is
+        candidates: Item to words between single spaces.
+        references: All items to their references, of the same form: the frequency of an n-gram is
             counted over all of them, whatever is scored.
     """
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 
     scorer = CiderScorer(n=4, sigma=6.0)
     others = [item for item in references if item not in candidates]
-    # It takes the number of references from their list, and goes on to the end of the candidates'.
+    # It counts the items with references, and scores as many as there are candidates.
     for item in (*candidates, *others):
         scorer.cook_append(candidates.get(item, ""), list(references[item]))
     scorer.compute_doc_freq()
@@ -156,9 +152,10 @@ def cider_of_words(
 def meteor_statistics(
     candidates: Sequence[str], references: Sequence[Sequence[str]]
 ) -> list[tuple[float, ...]]:
-    """What :func:`metrics.meteor.meteor` sums, of words between single blanks.
+    """Return the statistics that :func:`metrics.captioning.meteor` sums.
 
-    The program takes some seconds to start, and then serves this process until it ends.
+    Texts are words between single spaces. The program takes some seconds to start, and then serves
+    this process until it ends.
 
     Raises:
         DataError: If there is no Java, or it fails.
@@ -178,7 +175,7 @@ def meteor_statistics(
 def classic_scores(
     candidates: Sequence[str], references: Sequence[Sequence[str]]
 ) -> dict[str, list[float]]:
-    """Score of every candidate against its references, by metric.
+    """Return the score of every candidate against its references, by metric.
 
     Texts are split into words by the PTB tokenizer; CIDEr weighs words by the items given.
 
@@ -197,8 +194,8 @@ def classic_scores(
     words = ptb_words([*candidates, *(text for of_item in references for text in of_item)])
     own, rest = words[: len(candidates)], iter(words[len(candidates) :])
     others = [[next(rest) for _ in of_item] for of_item in references]
-    by_name = {str(place): of_item for place, of_item in enumerate(others)}
-    own_by_name = {str(place): text for place, text in enumerate(own)}
+    by_name = {str(index): of_item for index, of_item in enumerate(others)}
+    own_by_name = {str(index): text for index, text in enumerate(own)}
     ciders = cider_of_words(own_by_name, by_name)
     listed = {name: [text] for name, text in own_by_name.items()}
     bleus = Bleu(4).compute_score(by_name, listed, verbose=0)[1] if listed else [[]] * 4
@@ -211,13 +208,9 @@ def classic_scores(
     }
 
 
-def _one_line(text: str) -> str:
-    return " ".join(whole(text).split())
-
-
 @cache
 def _meteor(_pid: int) -> Meteor:
-    """METEOR's Java process; a forked child has one of its own."""
+    """Return METEOR's Java process; a forked child gets its own."""
     from pycocoevalcap.meteor.meteor import Meteor
 
     meteor_process = Meteor()
@@ -237,7 +230,7 @@ def _statistics(process: Meteor, candidate: str, references: Sequence[str]) -> t
 
 
 def _within(most_s: float, process: Meteor, candidate: str, references: Sequence[str]) -> str:
-    """Return METEOR's answer about a caption; it is killed if that takes too long."""
+    """Return METEOR's answer about a caption; kill it if that takes too long."""
     watchdog = threading.Timer(most_s, process.meteor_p.kill)
     watchdog.start()
     try:

@@ -1,6 +1,6 @@
-"""What a benchmark's protocol asks about a clip that is in none of its files, but the user's own.
+"""Scoring of the user's clips, which are in none of a benchmark's files, by its protocol.
 
-A protocol stands in ``protocol.py`` of its benchmark's folder, and is found there by itself.
+Protocols are found as ``PROTOCOLS`` in ``benchmark.py`` of a benchmark's folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 
 Need = Literal["questions", "reference", "video"]
-"""What a protocol needs of a clip beside its caption, as the columns of a table are called."""
+"""Input of a protocol besides the caption, as the columns of a table are called."""
 Frames = str | Path | Sequence[Any]
 """File of a video, or its frames in order of time: pictures of PIL, or arrays of shape
 (height, width, 3), RGB, unsigned bytes."""
@@ -23,16 +23,16 @@ _SHOWN: Final = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clip:
-    """A clip of the user's, with what its caption is scored by."""
+    """A clip of the user's with the input for scoring its caption."""
 
     clip_id: str
     questions: Sequence[object] | None = None
-    """As the benchmark's official files have them; ``None`` for those in these files."""
+    """In the form of the benchmark's official files; ``None`` for those in these files."""
     references: Sequence[str] = ()
     """Reference captions."""
     frames: Frames | None = None
     cache: Path | None = None
-    """Where frames that a judge is shown are kept, by default the run's cache folder."""
+    """Folder of the frames that a judge sees, by default the run's cache folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +42,17 @@ class ClipProtocol:
     name: str
     benchmark: Benchmark[Any, Any]
     task: Task
-    """Stands for the clips: its name is in their signature."""
+    """Task of the clips; its name is in their signature."""
     needs: frozenset[Need]
     document: Callable[[Clip], Doc]
-    """The clip as a document of the benchmark. Raises :class:`DataError` where it cannot be one."""
+    """Makes a document of the benchmark from a clip. Raises :class:`DataError` if it cannot."""
 
     def document_of(self, clip: Clip) -> Doc:
-        """The clip as a document of the benchmark.
+        """Return the clip as a document of the benchmark.
 
         Raises:
-            DataError: If what the protocol needs is not there, or not of the official form; the
-                text says of which question.
+            DataError: If input is missing or not of the official form; the message names the
+                question.
         """
         for need in sorted(self.needs):
             if not _has(clip, need):
@@ -76,5 +76,5 @@ def _has(clip: Clip, need: Need) -> bool:
 
 
 def shown(value: object) -> str:
-    """A value that was not expected, for messages."""
+    """Return an unexpected value for messages, cut if it is long."""
     return f"{value!r}"[:_SHOWN]

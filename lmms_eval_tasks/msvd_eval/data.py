@@ -26,12 +26,10 @@ SOURCE: Final = Source(
     note="MSVD-Eval.json is in https://github.com/ztangaj/gveval: put it at "
     "DATA/msvd_eval/MSVD-Eval.json; VLM2Vec/MSVD holds the raw videos too.",
 )
-"""The videos are those of MSVD."""
-
 FILE: Final = "MSVD-Eval.json"
 
 RATED: Final = (*ACCR, "avg")
-"""What each annotator's row holds, in this order, 1 to 5."""
+"""Ratings in each annotator's row, in this order, 1 to 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Item:
 
 
 def read_items(settings: DataSettings) -> list[Item]:
-    """The videos of ``MSVD-Eval.json``, in the official order.
+    """Return the videos of ``MSVD-Eval.json``, in the official order.
 
     Raises:
         DataError: If the file is missing or not of the official shape.
@@ -58,7 +56,7 @@ def read_items(settings: DataSettings) -> list[Item]:
 
 
 def collapsed(text: str) -> str:
-    r"""A published caption as the released code judges it: each run of white space is one space.
+    r"""Return a published caption as the released code judges it, with single spaces.
 
     Source: ztangaj/gveval@fee3fd7:dataset.py, class MSVD. 53 of the 197 candidates change.
 
@@ -79,13 +77,13 @@ def _read_rows(path: Path) -> dict[str, object]:
 
 
 def _select(path: Path, keep: Keep) -> str:
-    # There is one question about a video, which needs no words.
+    # There is one question about a video, which needs no text.
     kept = {video_id: row for video_id, row in _read_rows(path).items() if keep(video_id, "")}
     return json.dumps(kept, ensure_ascii=False)
 
 
 QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, _select)
-"""All settings score the same videos."""
+"""One for all settings."""
 
 
 def _item(video_id: str, row: object, path: Path) -> Item:

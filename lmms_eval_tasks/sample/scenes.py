@@ -1,4 +1,4 @@
-"""What each clip of the sample shows, as facts that pictures, questions and captions follow."""
+"""Content of the sample's clips, from which pictures, questions and captions are made."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RGB: dict[Color, tuple[int, int, int]] = {
     "brown": (120, 70, 30),
     "pink": (245, 150, 190),
 }
-"""How each colour name is painted, red, green and blue in 0-255."""
+"""Red, green and blue of each colour name, in 0-255."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Thing:
     motion: Motion = "still"
     """Direction in the scene, seen from the viewer; a panning camera is not motion."""
     center: tuple[float, float] = (0.5, 0.5)
-    """Where it is at the start, as shares of the frame's width and height from the upper left."""
+    """Position at the start, as shares of the frame's width and height from the upper left."""
     size: float = 0.3
     """Height as a share of the frame's height."""
 

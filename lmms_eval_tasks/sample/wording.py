@@ -82,6 +82,42 @@ def _clause(thing: Thing) -> str:
     return f"{name} {motion(thing).removeprefix('it ')} from its place {place}"
 
 
+def facts(scene: Scene) -> dict[str, str]:
+    """Return facts about a clip's first shot and its cut, as answers to questions.
+
+    ``position`` is missing if several objects look alike, ``other`` without another object,
+    ``after the cut`` without a cut.
+    """
+    shot, main, n_shots = scene.shots[0], scene.main, len(scene.shots)
+    last = scene.shots[-1]
+    n_things, camera, cut = NUMBERS[len(shot.things)], shot.camera, n_shots > 1
+    known = {
+        "main": f"{n_things} {main.name}s" if all_alike(shot) else with_article(main.name),
+        "color": main.color,
+        "shape": main.shape,
+        "motion": motion(main),
+        "number": n_things,
+        "background": shot.background,
+        "pattern": pattern(shot),
+        "text": shot.text or "there is no text",
+        "light": "it stays the same" if shot.light == "constant" else f"it gets {shot.light}",
+        "camera": CAMERA[camera].lower(),
+        "zoom": f"yes, {camera.removeprefix('zooms ')}" if "zooms" in camera else "no",
+        "pan": f"yes, to the {camera.removeprefix('pans ')}" if "pans" in camera else "no",
+        "cut": "yes" if cut else "no",
+        "shots": NUMBERS[n_shots],
+        "event": event(scene) or "nothing",
+        "new background": f"yes, it becomes {last.background}" if cut else "no",
+    }
+    if not all_alike(shot):
+        known["position"] = position(main.center)
+    if others := [thing.name for thing in shot.things if thing.name != main.name]:
+        known["other"] = with_article(others[0])
+    if cut:
+        known["after the cut"] = with_article(last.things[0].name)
+    return known
+
+
 def all_alike(shot: Shot) -> bool:
     """Return if a shot shows several things of one colour and shape."""
     return len(shot.things) > 1 and len({thing.name for thing in shot.things}) == 1
@@ -106,11 +142,6 @@ def motion(thing: Thing) -> str:
     if thing.motion == "still":
         return "it does not move"
     return f"it moves {'to the ' if thing.motion in ('left', 'right') else ''}{thing.motion}"
-
-
-def light(shot: Shot) -> str:
-    """Return the change of brightness, such as ``it gets darker``."""
-    return "it stays the same" if shot.light == "constant" else f"it gets {shot.light}"
 
 
 def pattern(shot: Shot) -> str:

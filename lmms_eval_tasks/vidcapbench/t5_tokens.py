@@ -1,4 +1,4 @@
-"""How many tokens T5 makes of a text, its end of sequence included."""
+"""Number of T5 tokens of a text, with its end of sequence."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _ADVICE: Final = (
 
 @cache
 def token_counter(path: Path | None) -> TokenCounter:
-    """A function from a text to its number of T5 tokens, >= 1.
+    """Return a function from a text to its number of T5 tokens, >= 1.
 
     Args:
-        path: T5's SentencePiece model, or a tokenizer folder; ``None`` for flan-t5-base from the
-            hub. A ``tokenizer.json`` will do, too.
+        path: T5's SentencePiece model, its ``tokenizer.json``, or a tokenizer folder; ``None`` for
+            flan-t5-base from the hub.
 
     Raises:
-        DataError: If there is no tokenizer, or it cannot be read; the text says what to do.
+        DataError: If there is no tokenizer, or it cannot be read; the message says what to do.
     """
     file = _from_hub() if path is None else _file_of(path)
     try:
@@ -63,8 +63,10 @@ def _from_hub() -> Path:
         file = hf_hub_download(HUB_REPO, _MODEL)  # nosec B615
         return Path(file)
     except kinds as error:
-        words = " ".join(str(error).split())[:200]
-        raise DataError(f"{HUB_REPO} cannot be had from the hub: {words}; {_ADVICE}") from error
+        message = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{HUB_REPO} cannot be downloaded from the hub: {message}; {_ADVICE}"
+        ) from error
 
 
 def _sentencepiece(file: Path) -> TokenCounter:
@@ -74,12 +76,9 @@ def _sentencepiece(file: Path) -> TokenCounter:
     processor = SentencePieceProcessor(model_file=str(file))
 
     def count(text: str) -> int:
-        *pieces, last = _SPECIAL.split(_sendable(text))
-        return (
-            sum(len(processor.encode(piece)) + 1 for piece in pieces)
-            + len(processor.encode(last))
-            + 1
-        )
+        # A special token, or the end, follows each piece.
+        pieces = _SPECIAL.split(_encodable(text))
+        return sum(len(processor.encode(piece)) + 1 for piece in pieces)
 
     return count
 
@@ -88,9 +87,9 @@ def _fast(file: Path) -> TokenCounter:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(file))
-    return lambda text: len(tokenizer.encode(_sendable(text)).ids)
+    return lambda text: len(tokenizer.encode(_encodable(text)).ids)
 
 
-def _sendable(text: str) -> str:
-    """A text without lone surrogates, which neither library takes."""
+def _encodable(text: str) -> str:
+    """Replace lone surrogates, which neither library takes."""
     return text.encode("utf-8", "replace").decode("utf-8")

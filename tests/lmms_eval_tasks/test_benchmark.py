@@ -161,3 +161,10 @@ def test_a_document_of_another_benchmark_is_refused() -> None:
     """The text names the tasks that there are."""
     with pytest.raises(ValueError, match="expected a document of vdc_camera, vdc_short"):
         RECORDS["vdc"].task_of({"setting": "ref_only"})
+
+
+def test_a_caption_prompt_may_depend_on_the_document() -> None:
+    """``instruction`` is what captioners are asked with."""
+    benchmark = VCAPSBENCH.variant(instruction=lambda doc, _prompts: f"Look at {doc['video_id']}.")
+    text = hooks_of(benchmark).doc_to_text({"video_id": "a"}, {"pre_prompt": "Please: "})
+    assert text == "Please: Look at a."

@@ -17,7 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sample import render
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.vdc.sample import QUESTIONS
+from lmms_eval_captions.lmms_eval_tasks.vdc.sample import questions
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
@@ -100,7 +100,7 @@ def test_the_sample_covers_what_the_baseline_can_see() -> None:
 
 
 def _answer(scene_number: int, aspect: str, question: str) -> str:
-    pairs = QUESTIONS[aspect](SCENES[scene_number - 1])
+    pairs = questions(SCENES[scene_number - 1], aspect)
     return next(pair["answer"] for pair in pairs if question in pair["question"])
 
 
