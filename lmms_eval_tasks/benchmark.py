@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain, product
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 import yaml
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 Q = TypeVar("Q")
 """A benchmark's question, as its protocol takes it."""
 J = TypeVar("J", bound=Judgement)
-Q_contra = TypeVar("Q_contra", contravariant=True)
-J_co = TypeVar("J_co", bound=Judgement, covariant=True)
 
 Doc = Mapping[str, Any]
 """A document of lmms-eval: one video, as :meth:`Benchmark.read` returns it."""
@@ -127,28 +125,6 @@ class Metric:
         return self.highest - self.lowest
 
 
-class AskQuestion(Protocol[Q_contra, J_co]):
-    """Makes the chain of requests of one question in one judge run, as :meth:`Benchmark.ask`."""
-
-    def __call__(
-        self, question: Q_contra, caption: str, *, config: JudgeConfig, run: int
-    ) -> Chain[Sequence[J_co]]:
-        """Return the chain; it gives one judgement, or one for every fact that it extracts."""
-
-
-class Measure(Protocol[Q_contra, J_co]):
-    """Measures a caption without a judge."""
-
-    def __call__(self, question: Q_contra, caption: str) -> Callable[[], J_co]:
-        """Take a caption in, without waiting.
-
-        Returns:
-            A function that waits for the measurement, and may raise :class:`CaptionsError`; it is
-            called after all captions of this process are taken in, so that they can be measured
-            together.
-        """
-
-
 class Benchmark(Generic[Q, J]):
     """A benchmark of captions: a subclass sets its attributes and overrides its methods.
 
@@ -158,7 +134,7 @@ class Benchmark(Generic[Q, J]):
     """
 
     name: str
-    """Its folder below ``LMMS_CAPTIONS_DATA``."""
+    """Name, and the folder below ``LMMS_CAPTIONS_DATA``."""
     folder: Path
     """Folder of its YAML files."""
     template: str = "_default_template_yaml"
@@ -195,8 +171,12 @@ class Benchmark(Generic[Q, J]):
     judge extracts, so that only its replies tell how many there are."""
     output_tokens: Mapping[str, int] = MappingProxyType({})
     """Protocol of a request to the tokens of a typical reply, by our estimate."""
-    measure: Measure[Q, J] | None = None
-    """Replaces the judge; it also gets captions that say nothing. ``None`` if a judge is asked."""
+    measure: Callable[[Q, str], Callable[[], J]] | None = None
+    """Measures a caption without a judge, also one that says nothing; ``None`` if a judge is asked.
+
+    It returns at once. What it returns waits for the measurement, may raise
+    :class:`CaptionsError`, and is called after all captions of this process are taken in, so that
+    they can be measured together."""
     silent: Callable[[Q, int], Sequence[J]] | None = None
     """Judgements of a question in one judge run for a caption that says nothing, by the paper's
     definition and in the form of :meth:`ask`; ``None`` if the paper has none."""

@@ -11,6 +11,7 @@ from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN, PICTURE_TOKENS
 from lmms_eval_captions.judges.endpoint.request import (
     Asked,
+    Chain,
     Message,
     Reply,
     Request,
@@ -20,7 +21,6 @@ from lmms_eval_captions.judges.endpoint.request import (
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import AskQuestion
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class CaptionedDocument:
     """Video and aspect."""
     caption: str
     questions: Sequence[object]
-    ask: AskQuestion[Any, Judgement]
+    ask: Callable[..., Chain[Sequence[Judgement]]]
     is_anchor: bool = False
     """True for a caption of ours: not part of the score, and asked in one judge run."""
 

@@ -9,10 +9,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import Captioner
+from lmms_eval_captions.analysis.compare.paper_tables import PAPER_TABLES, Column, PaperTable
 from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, number, table
 from lmms_eval_captions.analysis.task_table import differences
-from lmms_eval_captions.analysis.compare.paper_tables import PAPER_TABLES, Column, PaperTable
-from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, table
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark

@@ -9,8 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from lmms_eval_captions.analysis.web_page import json_in_html, source_hash
 from lmms_eval_captions.analysis.gradings import Grading
+from lmms_eval_captions.analysis.web_page import json_in_html, source_hash
 
 _HERE: Final = Path(__file__).parent
 _MEGABYTE: Final = 1_000_000

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
-from lmms_eval_captions.analysis.gradings import Choice, Grading, Label, grading_of
+from lmms_eval_captions.analysis.gradings import Choice, Grading, grading_of
 from lmms_eval_captions.analysis.label.labels import LEFT, RIGHT, TIE
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
 from lmms_eval_captions.analysis.label.sampling import (

@@ -184,8 +184,7 @@ def _split(
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
         manifest = _manifest(done, part, several, settings, only=only)
-        _write(root / SPLIT_MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}
-")
+        _write(root / SPLIT_MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
         _write(root / "README.md", _readme(done, part, several, question_file, only))
     return done
 

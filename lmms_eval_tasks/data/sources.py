@@ -1,4 +1,4 @@
-"""Where a benchmark is published."""
+"""Location of a benchmark's data, on the hub and on disk."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Captions of one's own clips, judged beside their frames, without any questions."""
+"""Captions of the user's clips, judged next to their frames, without any questions."""

@@ -1,4 +1,4 @@
-"""The sample's clips as clips of one's own."""
+"""The sample's clips as the user's clips."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class FactJudgement(Judgement):
 def judge_facts(
     question: Reference, caption: str, *, config: JudgeConfig, run: int
 ) -> Chain[Sequence[FactJudgement]]:
-    """Both directions for one caption; how many judgements there are is known after a reply."""
+    """Return both directions for one caption; a reply tells how many judgements there are."""
 
     async def chain(ask: Ask) -> Sequence[FactJudgement]:
         text = " ".join(fact for _, fact in question.facts)
@@ -73,7 +73,7 @@ def judge_facts(
 
 
 def silent_facts(question: Reference, run: int) -> list[FactJudgement]:
-    """Return the judgement of a caption that says nothing: it misses every fact."""
+    """Judge an empty caption: it has no fact, and misses every one of the reference."""
     return [
         FactJudgement(run=run, fact=fact, kind=kind, verdict="missed")
         for kind, fact in question.facts
