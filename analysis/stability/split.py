@@ -20,7 +20,7 @@ from lmms_eval_captions.analysis.stability.stability import (
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Task
 from lmms_eval_captions.lmms_eval_tasks.data.files import SPLIT_DATA, SPLIT_MANIFEST, find_file
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
