@@ -145,21 +145,19 @@ def _weighed(
     """Return the metric and its values with each question counted for what it stands for."""
     from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
         Sample,
-        weighed_metric,
-        weighed_run,
+        weighted_metric,
+        weighted_run,
     )
 
-    n = known.n_values
-    some = (of[at : at + n] for run in lists for of in run for at in range(0, len(of), n))
     samples = _samples(table, metric, group, Sample)
     weighed = [
         [
-            weighed_run(known, metric, values, sample if values else None)
+            weighted_run(known, metric, values, sample if values else None)
             for values, sample in zip(of_run, samples, strict=True)
         ]
         for of_run in lists
     ]
-    return weighed_metric(known, some), weighed
+    return weighted_metric(known), weighed
 
 
 def _samples(table: TaskTable, metric: str, group: Group | None, make: Any) -> list[Any]:  # noqa: ANN401
@@ -180,7 +178,7 @@ def _samples(table: TaskTable, metric: str, group: Group | None, make: Any) -> l
     return [
         None
         if None in of or not of
-        else make(of, [0] * len(of), 0, lam, {metric: [said]} if has_cheap else {})
+        else make(weights=of, lam=lam, cheap={metric: [said]} if has_cheap else {})
         for of, said, lam in zip(weights, cheap, lams, strict=True)
     ]
 

@@ -78,7 +78,7 @@ def seconds_of(n_videos: int, n_runs: int) -> dict[str, tuple[float, float]]:
 
     def breakdowns() -> None:
         for records in tasks.values():
-            break_down(VDC, records, records)
+            break_down(VDC, records)
 
     def document() -> None:
         judging_document(results, run, ours=ours, finished_s=run.started_s)

@@ -97,9 +97,8 @@ class Metric:
     """Lowest possible value, as 1 of a rating from 1 to 5; above 0 only for a metric that is one
     ratio."""
     ratios: Ratios | None = None
-    """The metric as ``scale`` times a ratio of sums over captions, or times a product of such: see
-    :mod:`ratios`. Its interval follows from them; without, from leaving out each caption in turn,
-    which is slow for thousands."""
+    """The metric as ``scale`` times a ratio of sums over captions, or a product of such ratios: see
+    :mod:`ratios`. Its interval follows from it; without, it has none."""
     values: Callable[[Any], Sequence[object]] = verdict_of
     """Reads ``n_values`` values of a judgement; ``None`` is unscored."""
     labels: Sequence[str] = ()

@@ -1,161 +1,284 @@
-"""A benchmark's metrics for all questions and for every group of them."""
+"""Metrics for all questions of a task and for each group of them, as numbers and as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import isnan
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, Final
 
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
-from lmms_eval_captions.lmms_eval_tasks.breakdown_table import (
-    N_QUESTIONS,
-    N_UNSCORED,
-    count,
-    table_of,
-)
 from lmms_eval_captions.lmms_eval_tasks.caption_doubts import suspicious
-from lmms_eval_captions.lmms_eval_tasks.intervals import GroupValues, intervals_of_groups
-from lmms_eval_captions.lmms_eval_tasks.measured import Figure, Measured
-from lmms_eval_captions.lmms_eval_tasks.question_groups import (
-    Grouped,
-    cells_of,
-    values_in,
+from lmms_eval_captions.lmms_eval_tasks.intervals import (
+    BESIDE,
+    CI_HIGH,
+    CI_LOW,
+    CI_NOTE,
+    Figure,
+    Measured,
+    Runs,
+    by_run,
+    measured,
+    parts_by_video,
+    scores_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import counts_in, weighed
-from lmms_eval_captions.lmms_eval_tasks.scoring import by_run, has_score, signature_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
+    certificate_of,
+    counts_in,
+    weighted,
+    words_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.scoring import has_score, signature_of
+from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
+Figures = Mapping[str, Figure]
+"""Metrics of one group, the figures next to each, and counts."""
 Breakdown = dict[str, dict[str, dict[str, Figure]]]
-"""Section (such as ``categories``), to a group's name, to its figures: a metric's mean over judge
-runs, ``None`` where it has no value, what stands beside it, or a count."""
+"""Section (such as ``categories``) to group to figures."""
+_Cell = dict[int, list[list[int]]]
+"""Questions of one group: index of a caption to the indices of its questions in each judge run."""
+
+N_QUESTIONS: Final = "n_questions"
+N_UNSCORED: Final = "n_unscored"
+_COUNTS: Final = {N_QUESTIONS: "questions", N_UNSCORED: "unscored"}
+_MOST_ROWS: Final = 40
+"""Groups of a section in the table; the file holds all."""
+_NAME_WIDTH: Final = 33
+_ONE_DIGIT: Final = 10.0
+"""Ends of intervals from here on have one digit behind the point."""
 
 
 def report(finished: FinishedTask) -> None:
-    """Show all numbers of a task or group, and keep them for the end of the run."""
+    """Log all numbers of a task or group, and keep them for the end of the run."""
     benchmark, records = finished.benchmark, finished.records
     task, note = records[0].task, finished.note
     THIS_RUN.tasks[task] = finished
     THIS_RUN.breakdowns.pop(task, None)
     n_suspicious, why = suspicious(records)
     if n_suspicious:
-        words = (
+        warning = (
             f"{task}: {n_suspicious:,} of {len(records):,} captions cannot be captions ({why}): "
             "do not use this number before they are mended"
         )
-        logger.warning("{}", words)
-        THIS_RUN.warn(words)
+        logger.warning("{}", warning)
+        THIS_RUN.warn(warning)
     if not has_score(records):
         return
     signature = signature_of(records, finished.args)
     n_dropped = sum(record.n_dropped for record in records)
-    counted, of_captions = weighed(benchmark, records)
-    breakdown = break_down(counted, of_captions, of_captions)
+    benchmark_of_sample, (weighted_records,) = weighted(benchmark, [records])
+    breakdown = break_down(benchmark_of_sample, weighted_records)
     certificate = certificate_of(benchmark, [records])
-    head = {
-        "task": task,
-        "signature": signature,
-        **({} if certificate is None else {"sampled": certificate.to_json()}),
-        **({"note": note} if note else {}),
-        **({"n_dropped": n_dropped} if n_dropped else {}),
-        "runs": _runs(counted, of_captions),
-        **benchmark.summary(records),
-    }
     logger.info("{}\n{}{}", signature, table_of(breakdown), f"\n{note}" if note else "")
     if certificate is not None:
-        logger.info("{}, a sample: {}", task, certificate.words)
-    THIS_RUN.breakdowns[task] = {**head, **breakdown}
+        logger.info("{}, a sample: {}", task, words_of(certificate))
+    THIS_RUN.breakdowns[task] = {
+        "task": task,
+        "signature": signature,
+        **({} if certificate is None else {"sampled": certificate}),
+        **({"note": note} if note else {}),
+        **({"n_dropped": n_dropped} if n_dropped else {}),
+        "runs": _scores_by_run(benchmark_of_sample, weighted_records),
+        **benchmark.summary(records),
+        **breakdown,
+    }
 
 
-def break_down(
-    benchmark: Benchmark[Any, Any],
-    captions: Iterable[Grouped],
-    records: Sequence[CaptionRecord] = (),
-) -> Breakdown:
-    """Every metric for every group of questions.
+def _scores_by_run(
+    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
+) -> list[dict[str, float | None]]:
+    """Return every metric in each judge run."""
+    scores = {
+        name: scores_of(metric, by_run(name, records), records)
+        for name, metric in benchmark.metrics.items()
+    }
+    return [
+        {name: None if isnan(of[run]) else of[run] for name, of in scores.items() if run < len(of)}
+        for run in range(max(map(len, scores.values())))
+    ]
+
+
+def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]) -> Breakdown:
+    """Return every metric for every group of questions.
 
     Args:
         benchmark: Its metrics, and its sections in their order.
-        captions: What was judged.
-        records: The task's records where a metric needs them.
+        records: The captions of a task or a pooled group.
 
     Returns:
-        For each group that has questions, those that the benchmark names and then the others, the
-        largest first: each metric's mean over judge runs, the ends of its 95% interval over videos
-        as ``<metric>_ci_low`` and ``<metric>_ci_high``, why there is none or what must be known of
-        it as ``<metric>_ci_note``, where there are several runs also its deviation as
-        ``<metric>_std`` and the judge's part of the interval's variance as
-        ``<metric>_judge_share``, the questions and, over all runs, how many of them are unscored.
+        Groups that have questions: those that the benchmark names, then the others, the largest
+        first. Each metric's mean over judge runs, the ends of its 95% interval over videos as
+        ``<metric>_ci_low`` and ``<metric>_ci_high``, a missing interval's reason or a warning as
+        ``<metric>_ci_note``; with several runs its deviation as ``<metric>_std`` and the judge's
+        share of the interval's variance as ``<metric>_judge_share``. The questions and, over all
+        runs, the unscored ones.
     """
-    judged = list(captions)
-    cells = cells_of(benchmark, judged)
-    groups = [
-        GroupValues(
-            list(cell),
-            {
-                name: values_in(cell, judged, name, metric.n_values)
-                for name, metric in benchmark.metrics.items()
-            },
-        )
-        for cell in cells.values()
-    ]
-    videos = [caption.video_id for caption in judged]
-    measured = intervals_of_groups(benchmark, groups, videos, records)
-    section, name = ALL
-    order = {section: (name,), **benchmark.sections}
+    cells = _cells(benchmark, records)
+    figures: list[dict[str, Figure]] = [{} for _ in cells]
+    cases, scores = [], []
+    for name, metric in benchmark.metrics.items():
+        is_available = metric.unavailable(records) is None
+        for cell in cells.values():
+            # Some metrics read the records of all captions, asked about or not.
+            chosen = list(range(len(records))) if metric.reads_fields else list(cell)
+            captions = [records[index] for index in chosen]
+            runs = _values(cell, chosen, records, name, metric.n_values)
+            scores.append(scores_of(metric, runs, records))
+            cases.append((metric, parts_by_video(metric, runs, captions) if is_available else None))
+    intervals = iter(zip(scores, measured(cases), strict=True))
+    for name in benchmark.metrics:
+        for of_cell in figures:
+            of_cell.update(_figures(name, *next(intervals)))
+    headline = benchmark.metrics[benchmark.headline]
+    order: dict[str, Sequence[str]] = {ALL[0]: (ALL[1],), **benchmark.sections}
     breakdown: Breakdown = {section: {} for section in order}
-    for (section, name), group, of_group in zip(cells, groups, measured, strict=True):
-        figures = _figures(benchmark, group, of_group, records)
-        breakdown.setdefault(section, {})[name] = figures
+    for ((section, name), cell), of_cell in zip(cells.items(), figures, strict=True):
+        runs = _values(cell, list(cell), records, benchmark.headline, headline.n_values)
+        of_cell[N_QUESTIONS], of_cell[N_UNSCORED] = counts_in(runs, headline.n_values)
+        breakdown.setdefault(section, {})[name] = of_cell
     return {
         section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
     }
 
 
+def _cells(
+    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
+) -> dict[tuple[str, str], _Cell]:
+    """Return the questions of each section and group."""
+    n_values = benchmark.metrics[benchmark.headline].n_values
+    runs = by_run(benchmark.headline, records)
+    cells: dict[tuple[str, str], _Cell] = {}
+    for index, record in enumerate(records):
+        for run, captions in enumerate(runs):
+            n_questions = len(captions[index]) // n_values
+            named = {section: names[run] for section, names in record.groups.items() if n_questions}
+            for question in range(n_questions):
+                groups = [(section, names[question]) for section, names in named.items()]
+                for section, name in (ALL, *groups):
+                    if name is not None:
+                        cell = cells.setdefault((section, name), {})
+                        cell.setdefault(index, [[] for _ in runs])[run].append(question)
+    return cells
+
+
+def _values(
+    cell: _Cell, chosen: Sequence[int], records: Sequence[CaptionRecord], name: str, n_values: int
+) -> Runs:
+    """Return the values that a metric reads of the cell's questions, of the chosen captions."""
+    n_runs = len(next(iter(cell.values())))
+    runs: list[list[list[Any]]] = [[[] for _ in chosen] for _ in range(n_runs)]
+    for position, index in enumerate(chosen):
+        for run, questions in enumerate(cell.get(index, ())):
+            if questions:
+                values = records[index].values[name][run]
+                runs[run][position] = [
+                    value
+                    for question in questions
+                    for value in values[question * n_values : (question + 1) * n_values]
+                ]
+    return runs
+
+
+def _figures(name: str, scores: Sequence[float], found: Measured) -> dict[str, Figure]:
+    values = [score for score in scores if not isnan(score)]
+    has_runs = len(scores) > 1
+    deviation = pstdev(values) if has_runs and values else None
+    found = replace(found, deviation=deviation) if values else Measured()
+    return {name: fmean(values) if values else None, **found.beside(name, has_runs=has_runs)}
+
+
 def _in_order(
     groups: Mapping[str, dict[str, Figure]], first: Sequence[str]
 ) -> dict[str, dict[str, Figure]]:
-    """Groups in the order of the benchmark, those that it does not name behind, largest first."""
     others = [name for name in groups if name not in first]
-    others.sort(key=lambda name: -count(groups[name], N_QUESTIONS))
+    others.sort(key=lambda name: -_count(groups[name], N_QUESTIONS))
     return {name: groups[name] for name in (*first, *others) if name in groups}
 
 
-def _figures(
-    benchmark: Benchmark[Any, Any],
-    group: GroupValues,
-    measured: Mapping[str, Measured],
-    records: Sequence[CaptionRecord],
-) -> dict[str, Figure]:
-    figures: dict[str, Figure] = {}
-    for name, metric in benchmark.metrics.items():
-        runs = [list(filter(None, run)) for run in group.of_metrics[name]]
-        scores = [metric.score(run, records) for run in runs]
-        values = [score for score in scores if not isnan(score)]
-        figures[name] = fmean(values) if values else None
-        deviation = pstdev(values) if len(runs) > 1 and values else None
-        sure = replace(measured[name], deviation=deviation) if values else Measured()
-        figures |= sure.beside(name, has_runs=len(runs) > 1)
-    n_values = benchmark.metrics[benchmark.headline].n_values
-    of_runs = group.of_metrics[benchmark.headline]
-    figures[N_QUESTIONS], figures[N_UNSCORED] = counts_in(of_runs, n_values)
-    return figures
+def table_of(breakdown: Mapping[str, Mapping[str, Figures]]) -> str:
+    """Return a breakdown as text, a line for each group, metrics with their intervals.
+
+    >>> figures = {"ar": 50.0, "ar_ci_low": 41.25, "ar_ci_high": 58.0, "ir": None}
+    >>> counts = {"n_questions": 2, "n_unscored": 0}
+    >>> print(table_of({"overall": {"all": {**figures, **counts}}}))
+    overall                  ar  ir  questions  unscored
+      all    50.00 [41.2, 58.0]   -          2         0
+    [low, high]: 95% interval over videos
+    """
+    sections = {
+        section: dict(list(groups.items())[:_MOST_ROWS])
+        for section, groups in breakdown.items()
+        if groups
+    }
+    tables = {section: _rows(section, groups) for section, groups in sections.items()}
+    columns = zip(*chain.from_iterable(tables.values()), strict=True)
+    name_width, *widths = (max(map(len, column)) for column in columns)
+    lines: list[str] = []
+    for section, rows in tables.items():
+        lines += text_table(rows, n_left=1, widths=[min(_NAME_WIDTH, name_width), *widths])
+        n_more = len(breakdown[section]) - len(rows) + 1
+        if n_more:
+            lines.append(f"  and {n_more:,} more")
+    return "\n".join([*lines, *_legend([f for of in sections.values() for f in of.values()])])
 
 
-def _runs(
-    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
-) -> list[dict[str, float | None]]:
-    """Every metric in every judge run."""
-    runs: list[dict[str, float | None]] = []
-    for name, metric in benchmark.metrics.items():
-        for run, videos in enumerate(by_run(name, records)):
-            if run == len(runs):
-                runs.append({})
-            score = metric.score(videos, records)
-            runs[run][name] = None if isnan(score) else score
-    return runs
+def _rows(section: str, groups: Mapping[str, Figures]) -> list[list[str]]:
+    """Return the header and the lines of a section."""
+    first = next(iter(groups.values()))
+    metrics = [name for name in first if name not in _COUNTS and not name.endswith(BESIDE)]
+    columns = [
+        [f"  {name}" for name in groups],
+        *(_column(metric, list(groups.values())) for metric in metrics),
+        *([f"{_count(figures, name):,}" for figures in groups.values()] for name in _COUNTS),
+    ]
+    return [[section, *metrics, *_COUNTS.values()], *map(list, zip(*columns, strict=True))]
+
+
+def _column(metric: str, groups: list[Figures]) -> list[str]:
+    highs = [_number(figures, f"{metric}_{CI_HIGH}") or 0.0 for figures in groups]
+    digits = 1 if max(highs) >= _ONE_DIGIT else 2
+    return [_cell_text(metric, figures, digits) for figures in groups]
+
+
+def _cell_text(metric: str, figures: Figures, digits: int) -> str:
+    value = _number(figures, metric)
+    if value is None:
+        return "-"
+    low, high = (_number(figures, f"{metric}_{end}") for end in (CI_LOW, CI_HIGH))
+    if low is None or high is None:
+        return f"{value:.2f}"
+    is_guess = bool(figures.get(f"{metric}_{CI_NOTE}"))
+    return f"{value:.2f} [{low:.{digits}f}, {high:.{digits}f}]{'*' if is_guess else ''}"
+
+
+def _legend(groups: list[Figures]) -> Iterator[str]:
+    """Yield the meaning of the marks that are in the table."""
+    ends = [
+        (figures[name] is not None, bool(figures.get(f"{name.removesuffix(CI_LOW)}{CI_NOTE}")))
+        for figures in groups
+        for name in figures
+        if name.endswith(f"_{CI_LOW}")
+    ]
+    has_none = (False, True) in ends
+    if has_none or any(has_ends for has_ends, _ in ends):
+        yield "; ".join([
+            "[low, high]: 95% interval over videos",
+            *(["none where fewer than 2 count or all are alike"] if has_none else []),
+            *(["*: of few videos, a rough guess"] if (True, True) in ends else []),
+        ])  # fmt: skip
+
+
+def _number(figures: Figures, name: str) -> float | None:
+    value = figures.get(name)
+    return value if isinstance(value, int | float) else None
+
+
+def _count(figures: Figures, name: str) -> int:
+    n = figures[name]
+    return n if isinstance(n, int) else 0

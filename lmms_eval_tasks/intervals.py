@@ -1,183 +1,282 @@
-"""How sure every number is: the interval of a task, of a group of tasks, of a breakdown's group.
-
-All that shows an interval or a standard error has it from here.
-"""
+"""Metrics with their 95% intervals over videos, and the contribution of each caption."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import isfinite, isnan, lcm
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
-from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
-from lmms_eval_captions.lmms_eval_tasks.measured import Measured
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighed
-from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
-from lmms_eval_captions.lmms_eval_tasks.video_parts import parts_of_captions, parts_of_questions
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
 from lmms_eval_captions.metrics.intervals import Interval, intervals
-from lmms_eval_captions.metrics.parts import parts_within, values_of_runs
+from lmms_eval_captions.metrics.parts import influences_of_videos, parts_within, values_of_runs
 
 if TYPE_CHECKING:
     from lmms_eval_captions.metrics.parts import RatioParts
 
-_MOST_READS: Final = 1_000_000
-"""Values that leaving out every caption of a group of a breakdown in turn may read: there may be
-hundreds of groups."""
+CI_LOW: Final = "ci_low"
+CI_HIGH: Final = "ci_high"
+CI_NOTE: Final = "ci_note"
+_JUDGE_SHARE: Final = "judge_share"
+_DEVIATION: Final = "std"
+BESIDE: Final = tuple(f"_{name}" for name in (CI_LOW, CI_HIGH, CI_NOTE, _JUDGE_SHARE, _DEVIATION))
+"""Endings of the names of figures that describe a metric and are none."""
 
-_NOTHING: Final = np.zeros((1, 0, 1, 1, 2))
-"""What one video adds, as far as intervals go: it has none."""
+Figure = float | int | str | None
+Runs = Sequence[Sequence[Sequence[Any]]]
+"""Values that a metric reads, shape (n_runs, n_captions, n_values); empty for a caption that is
+missing in a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A metric of a task or a group with its interval."""
+
+    value: float | None = None
+    """Mean over judge runs; ``None`` if it has no value."""
+    standard_error: float | None = None
+    """Over videos, in the metric's unit."""
+    low: float | None = None
+    high: float | None = None
+    """Ends of the 95% interval in the metric's unit; ``None`` if there is none."""
+    note: str = ""
+    """Why there is no interval, or a warning; else empty."""
+    deviation: float | None = None
+    """Of judge runs around their mean; ``None`` with one run."""
+    judge_share: float | None = None
+    """Share of the interval's variance that is due to the judge; ``None`` with one run."""
+
+    @classmethod
+    def of(cls, found: Interval, bounds: tuple[float, float], deviation: float | None) -> Measured:
+        """Return a metric from the interval of its position in [0, 1] between its bounds."""
+        lowest, highest = bounds
+
+        def scaled(share: float | None, start: float = lowest) -> float | None:
+            if share is None or not isfinite(share):
+                return None
+            return start + (highest - lowest) * share
+
+        return cls(
+            value=scaled(found.value),
+            standard_error=scaled(found.standard_error, 0.0),
+            low=scaled(found.low),
+            high=scaled(found.high),
+            note=found.note,
+            deviation=deviation,
+            judge_share=found.judge_share,
+        )
+
+    @classmethod
+    def none(cls, why: str) -> Measured:
+        """Return a metric without an interval."""
+        return cls(note=f"no interval: {why}")
+
+    @classmethod
+    def read(cls, figures: Mapping[str, object]) -> Measured:
+        """Read a metric of a judging document."""
+        numbers = {
+            name: float(figure) if isinstance(figure, int | float) and isfinite(figure) else None
+            for name, figure in figures.items()
+        }
+        return cls(
+            value=numbers.get("value"),
+            standard_error=numbers.get("standard_error"),
+            low=numbers.get(CI_LOW),
+            high=numbers.get(CI_HIGH),
+            note=str(figures.get(CI_NOTE) or ""),
+            deviation=numbers.get(_DEVIATION),
+            judge_share=numbers.get(_JUDGE_SHARE),
+        )
+
+    def beside(self, metric: str = "", *, has_runs: bool) -> dict[str, Figure]:
+        """Return the figures that files hold next to the value and the standard error.
+
+        Args:
+            metric: Name of the metric, in a table of several.
+            has_runs: Whether there are several judge runs.
+        """
+        figures = {
+            **({_DEVIATION: self.deviation} if has_runs else {}),
+            CI_LOW: self.low,
+            CI_HIGH: self.high,
+            **({_JUDGE_SHARE: self.judge_share} if has_runs else {}),
+            **({CI_NOTE: self.note} if self.note else {}),
+        }
+        return {f"{metric}_{name}" if metric else name: value for name, value in figures.items()}
+
+    def __str__(self) -> str:
+        """The value, with its 95% interval if it has one.
+
+        >>> str(Measured(value=54.166, low=50.0, high=58.5)), str(Measured(value=54.166))
+        ('54.17 [50.00, 58.50]', '54.17')
+        """
+        if self.value is None:
+            return "nan"
+        if self.low is None or self.high is None:
+            return f"{self.value:.2f}"
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+    @property
+    def judge_part(self) -> str:
+        """Spread over judge runs, for a table; empty with one run.
+
+        >>> Measured(value=54.166, deviation=0.312, judge_share=0.123).judge_part
+        '0.31 (12%)'
+        """
+        if self.deviation is None:
+            return ""
+        share = "" if self.judge_share is None else f" ({self.judge_share:.0%})"
+        return f"{self.deviation:.2f}{share}"
+
+    @property
+    def judge_words(self) -> str:
+        """Spread over judge runs, in words.
+
+        >>> Measured(value=54.166, deviation=0.312, judge_share=0.123).judge_words
+        "standard deviation 0.31; 12% of the interval's variance is the judge's"
+        """
+        words = []
+        if self.deviation is not None:
+            words.append(f"standard deviation {self.deviation:.2f}")
+        if self.judge_share is not None:
+            words.append(f"{self.judge_share:.0%} of the interval's variance is the judge's")
+        return "; ".join(words)
+
+
+def by_run(metric: str, records: Sequence[CaptionRecord]) -> Runs:
+    """Return the values that a metric reads of all captions in each judge run."""
+    captions = [record.values[metric] for record in records]
+    n_runs = max(map(len, captions), default=0)
+    return [[of[run] if run < len(of) else () for of in captions] for run in range(n_runs)]
+
+
+def scores_of(metric: Metric, runs: Runs, records: Sequence[CaptionRecord]) -> list[float]:
+    """Return a metric in each judge run."""
+    return [metric.score(list(filter(None, captions)), records) for captions in runs]
 
 
 def measured_over(
-    benchmark: Benchmark[Any, Any], metric: str, sets: Sequence[Sequence[CaptionRecord]]
+    benchmark: Benchmark[Any, Any], name: str, sets: Sequence[Sequence[CaptionRecord]]
 ) -> Measured:
-    """The plain mean of a metric over tasks, such as that of ``vdc_score``, with its interval.
+    """Return the plain mean of a metric over tasks, such as that of ``vdc_score``.
 
-    Captions of one video count as one, whatever task they are of: they are right or wrong together.
+    Captions of one video are one cluster, whatever task they are of.
 
     Args:
         benchmark: That of all tasks.
-        metric: One of its metrics.
-        sets: The captions of each task; of one task or a pooled group, one set.
+        name: One of its metrics.
+        sets: The captions of each task, none of them empty; one set for a pooled group.
     """
-    if not all(map(has_score, sets)):
-        return Measured.none("there is no score")
-    if any(record.sample for records in sets for record in records):
-        # All of them: a task of which everything was asked is counted as the others are.
-        both = [weighed(benchmark, records, always=True) for records in sets]
-        benchmark, sets = both[0][0], [records for _, records in both]
-    known = benchmark.metrics[metric]
-    parts: RatioParts | None
-    if known.ratios is None:
-        parts = _of_contributions(benchmark, metric, sets)
-    else:
-        of_videos = parts_of_captions(benchmark, metric, sets)
-        parts = None if of_videos is None else of_videos.parts
-    return _measured([(known, parts)])[0]
+    benchmark, sets = weighted(benchmark, sets)
+    metric = benchmark.metrics[name]
+    videos = dict.fromkeys(record.video_id for records in sets for record in records)
+    terms = [parts_by_video(metric, by_run(name, of), of, list(videos)) for of in sets]
+    known = [term for term in terms if term is not None]
+    if len(known) < len(terms):
+        return measured([(metric, None)])[0]
+    n_runs = lcm(*map(len, known))
+    repeated = [np.repeat(term, n_runs // len(term), axis=0) for term in known]
+    return measured([(metric, np.concatenate(repeated, axis=2))])[0]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupValues:
-    """What each metric reads of the questions of one group of a breakdown."""
-
-    captions: Sequence[int]
-    """Places of the captions that it has questions of, shape (n_captions,)."""
-    of_metrics: Mapping[str, Sequence[Sequence[Sequence[Any]]]]
-    """Metric to values of shape (n_runs, n_captions, n_values)."""
-
-
-def intervals_of_groups(
-    benchmark: Benchmark[Any, Any],
-    groups: Sequence[GroupValues],
-    videos: Sequence[str],
+def parts_by_video(
+    metric: Metric,
+    runs: Runs,
     records: Sequence[CaptionRecord],
-) -> list[dict[str, Measured]]:
-    """Every metric, with its interval, in every group of a breakdown.
+    videos: Sequence[str] | None = None,
+) -> RatioParts | None:
+    """Return what each video adds to a metric, ``None`` if that is not known.
 
     Args:
-        benchmark: Whose.
-        groups: What is read of each.
-        videos: Ids of the videos of all captions, by whose places groups name captions.
-        records: Those of the same captions, if a metric reads them, else none.
+        metric: The metric.
+        runs: What it reads of these captions.
+        records: The captions.
+        videos: Ids of all videos, by default those of the captions.
     """
-    parts: list[tuple[Metric, RatioParts | None]] = []
-    for name, metric in benchmark.metrics.items():
-        is_unavailable = metric.unavailable(records) is not None
-        parts += [
-            (metric, None if is_unavailable else _of_group(benchmark, name, group, videos, records))
-            for group in groups
-        ]
-    found = _measured(parts)
-    n = len(groups)
-    return [dict(zip(benchmark.metrics, found[place::n], strict=True)) for place in range(n)]
+    of_captions = _parts_by_caption(metric, runs, records)
+    if of_captions is None:
+        return None
+    ids = [record.video_id for record in records]
+    places = {video: place for place, video in enumerate(dict.fromkeys(videos or ids))}
+    of_videos = np.zeros((len(places), len(of_captions), *of_captions.shape[2:]))
+    np.add.at(of_videos, [places[video] for video in ids], of_captions.swapaxes(0, 1))
+    return np.asarray(of_videos.swapaxes(0, 1))
 
 
-def _measured(of_metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measured]:
-    """Metrics with their intervals; in one call, as those of as many videos have work in common."""
-    shares = [_as_share(parts, metric) for metric, parts in of_metrics if parts is not None]
+def _parts_by_caption(
+    metric: Metric, runs: Runs, records: Sequence[CaptionRecord]
+) -> RatioParts | None:
+    if metric.ratios is None or metric.unavailable(records) is not None:
+        return None
+    # One run without values for captions that were never judged.
+    parts = [metric.ratios(captions, records) for captions in runs or [[()] * len(records)]]
+    return np.asarray(parts, np.float64)[:, :, None]
+
+
+def measured(metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measured]:
+    """Return metrics with their intervals, from what each video adds.
+
+    All in one call, as metrics over equally many videos share the draws of the bootstrap.
+    """
+    shares = [
+        parts_within(parts, scale=metric.scale, bounds=metric.bounds)
+        for metric, parts in metrics
+        if parts is not None
+    ]
     found = iter(zip(shares, intervals(shares, scale=1.0, bounds=(0.0, 1.0)), strict=True))
     return [
-        Measured.none(_why_none(metric)) if parts is None else _of_share(*next(found), metric)
-        for metric, parts in of_metrics
+        Measured.none(
+            "what its captions add to the metric is not known (Metric.ratios)"
+            if metric.ratios is None
+            else "the metric has no value here"
+        )
+        if parts is None
+        else _of_share(*next(found), metric)
+        for metric, parts in metrics
     ]
 
 
-def _as_share(parts: RatioParts, metric: Metric) -> RatioParts:
-    """What videos add to a metric as a share of the way between its bounds."""
-    return parts_within(parts, scale=metric.scale, bounds=metric.bounds)
-
-
 def _of_share(parts: RatioParts, found: Interval, metric: Metric) -> Measured:
-    """With the deviation over judge runs; a run without a value leaves it."""
-    if len(parts) == 1:
-        return Measured.of(found, metric.bounds, None)
-    runs = values_of_runs(parts, scale=metric.span)
+    runs = values_of_runs(parts, scale=metric.span) if len(parts) > 1 else np.array([])
     valued = runs[np.isfinite(runs)]
     return Measured.of(found, metric.bounds, float(valued.std()) if len(valued) else None)
 
 
-def _why_none(metric: Metric) -> str:
-    return (
-        "what its captions add to the metric is not known (Metric.ratios)"
-        if metric.ratios is None
-        else "the metric has no value here"
-    )
+def contributions(
+    benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]
+) -> list[float | None] | None:
+    """Return the contribution of each caption to a metric, mean over judge runs.
 
+    Contributions are in the metric's unit; their mean is the metric, and their standard deviation
+    over the root of their number is its standard error. They are the videos' own scores for a mean
+    over videos, and linearised for a ratio of sums.
 
-def _of_group(
-    benchmark: Benchmark[Any, Any],
-    name: str,
-    group: GroupValues,
-    videos: Sequence[str],
-    records: Sequence[CaptionRecord],
-) -> RatioParts | None:
-    """What each video adds to a metric in a group."""
-    metric, runs = benchmark.metrics[name], group.of_metrics[name]
-    if metric.ratios is None:
-        return _of_few(benchmark, name, group, records)
-    if metric.reads_fields:
-        # It reads the records of all captions, asked about or not.
-        asked = [dict(zip(group.captions, of_captions, strict=True)) for of_captions in runs]
-        everywhere = [[of.get(place, ()) for place in range(len(records))] for of in asked]
-        return parts_of_questions(metric.ratios, everywhere, videos, records)
-    if len(group.captions) == 1:
-        return _NOTHING
-    return parts_of_questions(metric.ratios, runs, [videos[place] for place in group.captions], ())
-
-
-def _of_few(
-    benchmark: Benchmark[Any, Any], name: str, group: GroupValues, records: Sequence[CaptionRecord]
-) -> RatioParts | None:
-    """What each video adds to a metric of no known form, if that can be told in no time."""
-    runs = group.of_metrics[name]
-    is_part = len(group.captions) < len(records)
-    n_reads = len(group.captions) * sum(map(len, runs[0]))
-    if not records or (is_part and n_reads > _MOST_READS):
+    Returns:
+        One for each record, ``None`` for a caption that does not count. ``None`` if the metric has
+        no value or no ``ratios``.
+    """
+    benchmark, (records,) = weighted(benchmark, [records])
+    metric, runs = benchmark.metrics[name], by_run(name, records)
+    parts = _parts_by_caption(metric, runs, records)
+    scores = [] if parts is None else scores_of(metric, runs, records)
+    if parts is None or not scores or any(map(isnan, scores)):
         return None
-    restricted = [
-        replace(records[place], values={**records[place].values, name: of_runs})
-        for place, of_runs in zip(group.captions, map(list, zip(*runs, strict=True)), strict=True)
+    influences = influences_of_videos(parts, scale=metric.scale)
+    if np.isnan(influences).any():
+        return None
+    # A caption that nothing is asked about may count by its length.
+    counts = [
+        bool(of_caption.any())
+        or any(value is not None for values in record.values[name] for value in values)
+        for of_caption, record in zip(parts.swapaxes(0, 1), records, strict=True)
     ]
-    return _of_contributions(benchmark, name, [restricted])
-
-
-def _of_contributions(
-    benchmark: Benchmark[Any, Any], metric: str, sets: Sequence[Sequence[CaptionRecord]]
-) -> RatioParts | None:
-    """What videos add to a metric of no known form: a mean of what their captions contribute."""
-    ids = dict.fromkeys(caption.video_id for captions in sets for caption in captions)
-    places = {video: place for place, video in enumerate(ids)}
-    parts = np.zeros((1, len(places), len(sets), 1, 2))
-    for term, captions in enumerate(sets):
-        values = contributions_by_caption(benchmark, metric, captions)
-        if values is None:
-            return None
-        for caption, value in zip(captions, values, strict=True):
-            if value is not None:
-                share = value / benchmark.metrics[metric].scale
-                parts[0, places[caption.video_id], term, 0] += (share, 1.0)
-    return parts
+    score, n = fmean(scores), sum(counts)
+    return [
+        score + n * fmean(of_runs) if is_counted else None
+        for is_counted, of_runs in zip(counts, influences.T.tolist(), strict=True)
+    ]

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timezone
 from math import isclose, isfinite, nan
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.intervals import measured_over
+from lmms_eval_captions.lmms_eval_tasks.intervals import Measured, measured_over
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubts_of
-from lmms_eval_captions.lmms_eval_tasks.measured import Measured
-from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import certificate_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import certificate_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask, ThisRun
 
 Document = dict[str, Any]
@@ -158,11 +156,13 @@ def _sampled(
     if certificate is None:
         return {}
     if score is None:
-        certificate = replace(certificate, value=None, half_width=None)
-    elif certificate.value is not None and not isclose(certificate.value, score, rel_tol=_SAME):
+        certificate = {**certificate, "value": None, "half_width": None}
+    elif certificate["value"] is not None and not isclose(
+        certificate["value"], score, rel_tol=_SAME
+    ):
         # Such as a mean that weighs tasks by their captions, in a group of the user's own.
         return {}
-    return {"sampled": certificate.to_json()}
+    return {"sampled": certificate}
 
 
 def _counts(finished: Sequence[FinishedTask]) -> Document:
@@ -190,10 +190,9 @@ def _measured(
     members: Sequence[FinishedTask], metric: str, scores: Mapping[str, float | None]
 ) -> Document:
     """A metric of a task, or the mean of it over tasks, and how sure it is."""
-    value, found = scores.get(metric), _found(members, metric)
-    if value is None:
-        found = Measured()
-    elif found.low is not None and not isclose(value, found.value or nan, rel_tol=_SAME):
+    value = scores.get(metric)
+    found = Measured() if value is None else _found(members, metric)
+    if found.low is not None and not isclose(value or 0.0, found.value or nan, rel_tol=_SAME):
         # Such as a mean that weighs tasks by their captions, in a group of the user's own.
         found = Measured.none("the number is no plain mean of the tasks' numbers")
     has_runs = any(record.runs > 1 for member in members for record in member.records)

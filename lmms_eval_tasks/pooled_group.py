@@ -1,8 +1,7 @@
 """A group whose numbers are those of all its tasks' questions together, not a mean of its tasks.
 
-lmms-eval hands a group's aggregation the scores of its tasks and their numbers of documents. What
-was counted is not in them, so the tasks' aggregations, which come first and in the same process,
-leave their records in ``THIS_RUN``.
+lmms-eval hands a group's aggregation the scores of its tasks. The counts that pooling needs are in
+the records, which the tasks' aggregations leave in ``THIS_RUN``: they come first, in this process.
 """
 
 from __future__ import annotations
@@ -18,19 +17,18 @@ from loguru import logger
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.hooks import UNSCORED, metric_list_of_group
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks
 from lmms_eval_captions.lmms_eval_tasks.signature import digest_of_all
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
 
 class PooledGroup:
-    """The hooks of such a group, which has all tasks of a benchmark.
+    """Hooks of a group that has all tasks of a benchmark.
 
     Args:
-        benchmark: Which one.
-        name: The group's.
-        note: What a reader must know about its numbers.
+        benchmark: The benchmark.
+        name: Name of the group.
+        note: A remark that readers of its numbers need.
     """
 
     def __init__(self, benchmark: Benchmark[Any, Any], name: str, *, note: str) -> None:
@@ -57,31 +55,6 @@ class PooledGroup:
     def _aggregate(
         self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool
     ) -> float:
-        records = self._records(metric)
-        if not records:
-            return nan
-        as_one = self._as_one(records)
-        score = score_of(self._benchmark, metric, as_one)
-        if metric == self._benchmark.headline:
-            # Groups' aggregations are not told the command line.
-            args = THIS_RUN.tasks[records[0].task].args
-            report(FinishedTask(self._benchmark, as_one, args, self._note))
-        return score
-
-    def _as_one(self, records: Sequence[CaptionRecord]) -> list[CaptionRecord]:
-        """Records of all tasks as those of one, whose signature is the group's."""
-        of_task: dict[str, list[str]] = {}
-        for record in records:
-            if record.questions:
-                of_task.setdefault(record.task, []).append(record.questions)
-        digests = {task: digest_of_all(questions) for task, questions in of_task.items()}
-        return [
-            replace(record, task=self._name, questions=record.questions and digests[record.task])
-            for record in records
-        ]
-
-    def _records(self, metric: str) -> list[CaptionRecord]:
-        """The records of all tasks, none (and an error logged) where one of them is not at hand."""
         tasks = list(self._benchmark.tasks)
         missing = [task for task in tasks if task not in THIS_RUN.tasks]
         if missing:
@@ -94,5 +67,18 @@ class PooledGroup:
                 " and ".join(missing),
                 self._name,
             )
-            return []
-        return [record for task in tasks for record in THIS_RUN.tasks[task].records]
+            return nan
+        records = []
+        for task in tasks:
+            of_task = THIS_RUN.tasks[task].records
+            digest = digest_of_all([of.questions for of in of_task if of.questions])
+            records += [
+                replace(record, task=self._name, questions=record.questions and digest)
+                for record in of_task
+            ]
+        score = score_of(self._benchmark, metric, records)
+        if metric == self._benchmark.headline and records:
+            # Groups' aggregations do not receive the command line.
+            args = THIS_RUN.tasks[tasks[0]].args
+            report(FinishedTask(self._benchmark, records, args, self._note))
+        return score

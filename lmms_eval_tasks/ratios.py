@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import fsum, isnan, nan
+from dataclasses import dataclass
+from math import fsum, isnan
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -13,10 +14,10 @@ Parts = Sequence[tuple[float, float]]
 
 Ratios = Callable[[Sequence[Sequence[Any]], Sequence[CaptionRecord]], Sequence[Parts]]
 """From the values that a metric reads of each caption in one judge run, and the captions' records,
-to what each caption adds to the metric's ratios; all of it 0 where it adds nothing."""
+to what each caption adds to the metric's ratios; all of it 0 for a caption that adds nothing."""
 
 SumsOf = Callable[[Sequence[float]], float]
-"""From sums over captions to a metric, ``nan`` where it has no value."""
+"""From sums over captions to a metric, ``nan`` if it has no value."""
 
 NUMERATOR: Final = (1.0, 1.0)
 """A verdict that counts in the numerator and in the denominator."""
@@ -26,10 +27,10 @@ NEITHER: Final = (0.0, 0.0)
 
 
 def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
-    """The ratio of a metric over all questions together.
+    """Return the ratio of a metric over all questions together.
 
     Args:
-        counts: Each verdict to what one of them adds to numerator and denominator.
+        counts: What each verdict adds to numerator and denominator.
 
     >>> counts = {"right": NUMERATOR, "wrong": DENOMINATOR}
     >>> of_verdicts(counts)([["right", "wrong", "right", None]], [])
@@ -37,53 +38,67 @@ def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
     """
 
     def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
-        return [[_total([counts[v] for v in video if v is not None])] for video in videos]
+        scored = ([counts[v] for v in video if v is not None] for video in videos)
+        return [[(fsum(top for top, _ in of), fsum(bottom for _, bottom in of))] for of in scored]
 
     return ratios
 
 
-def of_means(share: Callable[[Any], float] = float) -> Ratios:
-    """The ratio of a metric that is a mean over videos of a mean over each one's questions.
+@dataclass(frozen=True, slots=True)
+class MeanOfMeans:
+    """The ratio of a mean over videos of the mean over each video's questions."""
 
-    Args:
-        share: From a value that is scored to what it counts, as a share of the metric's scale.
+    share: Callable[[Any], float]
+    """From a value to its share of the metric's scale."""
+
+    def __call__(
+        self, videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]
+    ) -> list[Parts]:
+        """Return the mean of each caption's scored values as numerator, over 1."""
+        scored = ([self.share(v) for v in video if v is not None] for video in videos)
+        return [[(fsum(values) / len(values), 1.0) if values else NEITHER] for values in scored]
+
+
+def of_means(share: Callable[[Any], float] = float) -> MeanOfMeans:
+    """Return the ratio of a metric that is a mean over videos of means over their questions.
 
     >>> of_means()([[1.0, 0.0, None], [None]], [])
     [[(0.5, 1.0)], [(0.0, 0.0)]]
     """
-
-    def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
-        scored = ([share(v) for v in video if v is not None] for video in videos)
-        return [[(fsum(values) / len(values), 1.0) if values else NEITHER] for values in scored]
-
-    return ratios
+    return MeanOfMeans(share)
 
 
-def of_sums(value_of: SumsOf) -> Ratios:
-    """A metric of one row of counts for each caption, computed from the rows' sums.
+@dataclass(frozen=True, slots=True)
+class FunctionOfSums:
+    """A smooth function of sums over captions: its linearisation, whose mean it is."""
 
-    It is no ratio of sums; its linearised contributions, whose mean it is, stand for it.
+    value_of: SumsOf
+    row_of: Callable[[Any], Sequence[float]]
+
+    def __call__(
+        self, videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]
+    ) -> list[Parts]:
+        """Return each caption's linearised contribution as numerator, over 1."""
+        rows = [[self.row_of(value) for value in video if value is not None] for video in videos]
+        sums = [[fsum(column) for column in zip(*of, strict=True)] for of in rows if of]
+        if not sums:
+            return [[NEITHER]] * len(rows)
+        value, found = _value_and_influences(sums, self.value_of)
+        influences = iter(found)
+        return [[(value + len(sums) * next(influences), 1.0) if of else NEITHER] for of in rows]
+
+
+def of_sums(value_of: SumsOf, row_of: Callable[[Any], Sequence[float]] = tuple) -> FunctionOfSums:
+    """Return the ratio of a metric that is computed from several sums, such as BLEU or F1.
 
     Args:
-        value_of: From the sums to the metric as a share of its scale, the same for twice all sums.
+        value_of: From the sums to the metric as a share of its scale; twice all sums give the same.
+        row_of: From a value to what it adds to each sum.
 
     >>> of_sums(lambda sums: sums[0] / sums[1])([[[1, 2]], [[1, 2]], [None]], [])
     [[(0.5, 1.0)], [(0.5, 1.0)], [(0.0, 0.0)]]
     """
-
-    def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
-        rows = [next((row for row in video if row is not None), None) for video in videos]
-        scored = [row for row in rows if row is not None]
-        if not scored:
-            return [[NEITHER]] * len(rows)
-        value, found = _value_and_influences(scored, value_of)
-        influences = iter(found)
-        return [
-            [NEITHER if row is None else (value + len(scored) * next(influences), 1.0)]
-            for row in rows
-        ]
-
-    return ratios
+    return FunctionOfSums(value_of, row_of)
 
 
 _STEP: Final = 1e-5
@@ -100,7 +115,7 @@ def _value_and_influences(
     sums = [fsum(column) for column in zip(*rows, strict=True)]
     value = value_of(sums)
     if isnan(value):
-        return nan, [nan] * len(rows)
+        return value, [value] * len(rows)
 
     def slope(index: int) -> float:
         step = _STEP * sums[index]
@@ -115,7 +130,3 @@ def _value_and_influences(
     # They sum to 0 except for rounding.
     rest = fsum(effects) / len(effects)
     return value, [effect - rest for effect in effects]
-
-
-def _total(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    return fsum(top for top, _ in pairs), fsum(bottom for _, bottom in pairs)

@@ -26,7 +26,7 @@ from lmms_eval_captions.lmms_eval_tasks.judging_document import (
     metrics_of,
     moment,
 )
-from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW, Measured
+from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     NOT_JUDGED,
     signature_of,

@@ -12,8 +12,9 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.contributions import contributions_by_caption
+from lmms_eval_captions.lmms_eval_tasks.intervals import contributions
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
+from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 SCORE: Final = "score"
@@ -36,8 +37,8 @@ def score_items(
         items: The captions' items of this metric, complete; changed in place.
         records: Those of the same captions, with what the metric reads.
     """
-    values = contributions_by_caption(benchmark, metric, records) or [None] * len(items)
-    for item, value in zip(items, values, strict=True):
+    values = contributions(benchmark, metric, records) if has_score(records) else None
+    for item, value in zip(items, values or [None] * len(items), strict=True):
         item.pop(SCORE, None)
         if value is not None:
             item[SCORE] = round(value, _DIGITS)

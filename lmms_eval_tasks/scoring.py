@@ -1,10 +1,10 @@
-"""From the records of a task's captions to the numbers that lmms-eval prints and saves."""
+"""Scores, unscored questions and signatures of tasks, as lmms-eval prints and saves them."""
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isnan, nan
 from statistics import fmean, pstdev
 from typing import Any, Final
@@ -14,10 +14,11 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.caption_doubts import suspicious
+from lmms_eval_captions.lmms_eval_tasks.intervals import by_run, scores_of
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighed
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
@@ -39,32 +40,41 @@ NOT_JUDGED: Final = "no captions were judged"
 
 
 def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]) -> float:
-    """One of a benchmark's metrics over captions, mean over judge runs.
+    """Return a metric over captions, mean over judge runs, and log it with its signature.
 
     Returns:
-        The mean, or ``nan``: where too much is unscored, with an error logged; where the metric
-        cannot be computed here, with what mends that logged once in a run.
+        ``nan``, with the reason logged once in a run, if too much is unscored or if the metric
+        cannot be computed here.
     """
-    benchmark, records = weighed(benchmark, records)
+    benchmark, (records,) = weighted(benchmark, [records])
     metric = benchmark.metrics[name]
     reason = metric.unavailable(records)
     if reason is not None:
         if THIS_RUN.is_new(f"{name}: {reason}"):
             logger.info("{} is not computed (N/A), all other metrics stand: {}", name, reason)
         return nan
-    return mean_over_runs(
-        name, records, lambda: [metric.score(videos, records) for videos in by_run(name, records)]
+    if is_nan(name, records):
+        return nan
+    scores = scores_of(metric, by_run(name, records), records)
+    signature = signature_of(records)
+    if any(map(isnan, scores)):
+        logger.warning("{} has no value | {}", name, signature)
+        return nan
+    spread = f" (standard deviation {pstdev(scores):.4f} over {len(scores)} judge runs)"
+    logger.info(
+        "{} = {:.4f}{} | {}", name, fmean(scores), spread if len(scores) > 1 else "", signature
     )
+    return fmean(scores)
 
 
 def values_of(
     benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord], *, max_unscored: float
 ) -> dict[str, float]:
-    """Each of a benchmark's metrics over captions, as :func:`score_of`, of which nothing is said.
+    """Return each of a benchmark's metrics over captions, as :func:`score_of`, and log nothing.
 
     Args:
-        benchmark: Which one.
-        records: Those of the captions, none of them a sample's.
+        benchmark: The benchmark.
+        records: Captions all of whose questions were asked.
         max_unscored: Largest share of unscored questions that still gives a score, in [0, 1].
     """
     n_questions, n_unscored = _counts(records)
@@ -73,7 +83,7 @@ def values_of(
     return {
         name: nan
         if metric.unavailable(records) is not None
-        else _mean([metric.score(videos, records) for videos in by_run(name, records)])
+        else _mean(scores_of(metric, by_run(name, records), records))
         for name, metric in benchmark.metrics.items()
     }
 
@@ -82,15 +92,8 @@ def _mean(scores: Sequence[float]) -> float:
     return nan if any(map(isnan, scores)) else fmean(scores)
 
 
-def by_run(metric: str, records: Sequence[CaptionRecord]) -> list[list[Sequence[object]]]:
-    """What a metric reads, shape (n_runs, n_captions, n_values)."""
-    captions = [record.values[metric] for record in records]
-    n_runs = max(map(len, captions), default=0)
-    return [[runs[run] for runs in captions if run < len(runs)] for run in range(n_runs)]
-
-
 def total_unscored(records: Sequence[CaptionRecord]) -> int:
-    """Questions without a verdict over all captions and judge runs; says why, and what helps."""
+    """Count questions without a verdict over all captions and judge runs, and log the reasons."""
     empty = [record.video_id for record in records if record.n_empty]
     n_unscored = sum(record.n_unscored for record in records)
     n_dropped = sum(record.n_dropped for record in records)
@@ -126,35 +129,8 @@ def total_unscored(records: Sequence[CaptionRecord]) -> int:
     return n_unscored
 
 
-def mean_over_runs(
-    metric: str, records: Sequence[CaptionRecord], per_run: Callable[[], Sequence[float]]
-) -> float:
-    """Mean over judge runs of a score, logged with its deviation and the signature.
-
-    Args:
-        metric: Metric shown in the log.
-        records: Those of the task's captions.
-        per_run: Computes one score for each judge run; not called where too much is unscored.
-
-    Returns:
-        The mean, or ``nan`` (with an error logged) where too many questions are unscored.
-    """
-    if is_nan(metric, records):
-        return nan
-    scores, signature = per_run(), signature_of(records)
-    if any(map(isnan, scores)):
-        # pstdev raises for nan; a metric may have no value (nothing was answered, say).
-        logger.warning("{} has no value | {}", metric, signature)
-        return nan
-    spread = f" (standard deviation {pstdev(scores):.4f} over {len(scores)} judge runs)"
-    logger.info(
-        "{} = {:.4f}{} | {}", metric, fmean(scores), spread if len(scores) > 1 else "", signature
-    )
-    return fmean(scores)
-
-
 def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
-    """Whether so many questions are unscored that there is no score; says it once per task."""
+    """Return whether too much is unscored for a score, and log the reasons once per task."""
     if has_score(records):
         return False
     if not THIS_RUN.is_new(_no_score(records)):
@@ -186,31 +162,31 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
 
 
 def _no_score(records: Sequence[CaptionRecord]) -> str:
-    """What is said once of a task's captions, whichever metric is aggregated first."""
+    """Return the key of a message that is logged once per task, whichever metric comes first."""
     task = records[0].task if records else ""
     return f"{task}: {len(records)} captions, {_counts(records)}. {_why(records)}"
 
 
 def has_score(records: Sequence[CaptionRecord]) -> bool:
-    """Whether enough questions have a verdict for there to be a score."""
+    """Return whether enough questions have a verdict for a score."""
     n_questions, n_unscored = _counts(records)
     return n_questions > 0 and not Share(n_unscored, n_questions).exceeds(max_unscored())
 
 
 def max_unscored() -> float:
-    """Largest share of unscored questions that still gives a score, in [0, 1]."""
+    """Return the largest share of unscored questions that still gives a score, in [0, 1]."""
     try:
         return SESSION.settings().max_unscored
     except SettingsError:
-        return 0.0  # every record says why nothing was judged
+        return 0.0  # every record holds the reason
 
 
 def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | None = None) -> str:
-    """The signature of a task from the records of its captions, as :class:`Signature` prints it.
+    """Return the signature of a task from the records of its captions.
 
     Args:
-        records: Those of the task's captions.
-        args: lmms-eval's command line, where it is known.
+        records: The records.
+        args: lmms-eval's command line, if it is known.
     """
     if not records:
         return NOT_JUDGED
@@ -218,7 +194,7 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     captions = extras.pop(CAPTIONS, None)
     if PRECISION in extras:
         n_all = sum(record.n_population or record.n_questions for record in records)
-        # Of captions that are empty or not there nothing was asked.
+        # Nothing was asked about captions that are empty or missing.
         n_asked = sum(record.n_questions for record in records if record.n_population)
         asked = Share(n_asked, n_all).words
         extras = {**extras, ASKED: asked}
@@ -249,12 +225,12 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
 
 
 def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
-    """Group aggregation: the sum over the group's tasks."""
+    """Return the sum over the tasks of a group, as its aggregation."""
     return sum(values)
 
 
 def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int], _weighted: bool) -> str:
-    """Group aggregation: the tasks' signatures in one, without names and counts of tasks.
+    """Return the signatures of the tasks of a group as one, without the tasks' names.
 
     >>> values = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|unscored:0/9"]
     >>> signatures_of_tasks(values, [2, 3], False)
@@ -264,7 +240,7 @@ def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int], _weighted: 
 
 
 def _counts(records: Sequence[CaptionRecord]) -> tuple[int, int]:
-    """Questions times judge runs, and those without a verdict."""
+    """Count questions times judge runs, and those without a verdict."""
     n_questions = sum(record.n_questions for record in records)
     return n_questions, sum(record.n_unscored for record in records)
 
@@ -279,7 +255,7 @@ def extras_of(records: Sequence[CaptionRecord]) -> dict[str, str]:
 
 
 def _why(records: Sequence[CaptionRecord]) -> str:
-    """Why questions are unscored, and what helps."""
+    """Return the reasons of unscored questions, and their remedies."""
     reasons: Counter[str] = Counter()
     for record in records:
         reasons.update(record.reasons)

@@ -176,7 +176,7 @@ def _headline(task: Mapping[str, Any]) -> str:
 
 
 def _measured(task: Mapping[str, Any]) -> Any:  # noqa: ANN401 - Measured, imported when printed
-    from lmms_eval_captions.lmms_eval_tasks.measured import Measured
+    from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
 
     return Measured.read(task["metrics"][_headline(task)])
 
@@ -195,7 +195,7 @@ def _others(task: Mapping[str, Any], room: int) -> str:
 
 def _value(task: Mapping[str, Any], name: str) -> str:
     """Return a metric: ``N/A`` if it cannot be computed here, ``nan`` without a score."""
-    from lmms_eval_captions.lmms_eval_tasks.measured import Measured
+    from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
     from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 
     measured = Measured.read(task["metrics"][name])
@@ -207,7 +207,7 @@ def _value(task: Mapping[str, Any], name: str) -> str:
 
 def _notes(tasks: Tasks, width: int) -> Iterator[str]:
     """Explain headlines, intervals and samples, each once."""
-    from lmms_eval_captions.lmms_eval_tasks.sampling.certificate import words_of
+    from lmms_eval_captions.lmms_eval_tasks.sampling.weights import words_of
 
     meanings = {task["headline"]: task["headline_means"] for task in tasks.values()}
     for name, meaning in meanings.items():

@@ -55,7 +55,7 @@ from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION, NOTHING_TO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
-    HeldCaption,
+    PendingCaption,
     SamplingPlans,
     can_be_sampled,
     cheap_judge,
@@ -434,14 +434,14 @@ def _submit_in_part(
         other = benchmark.judge_config(replace(settings, judge=cheap.name, alias=None))
         asked = benchmark.chains(questions, caption, replace(other, runs=1))
         cheap_future = SESSION.cheap_engine(cheap).submit(asked, about=about)
-    held: HeldCaption[J] = HeldCaption(
+    held: PendingCaption[J] = PendingCaption(
         task=task.name,
         video_id=benchmark.video_id(doc),
         names=[benchmark.question_text(question) for question in questions],
         n_runs=config.runs,
         chains=chains,
         submit=lambda some: SESSION.engine().submit(some, about=about),
-        cheap=None if cheap_future is None else cheap_future.result,
+        cheap=cheap_future,
     )
     wait = SESSION.plans.hold(benchmark, held, settings)
 

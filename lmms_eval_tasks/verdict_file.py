@@ -182,7 +182,7 @@ def _sample(
     }
     return {
         "weight": sample.weights[place],
-        "stratum": sample.strata[place],
+        "stratum": sample.stratum,
         "rank": sample.rank,
         "lam": sample.lam,
         **cheap,

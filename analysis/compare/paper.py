@@ -15,7 +15,7 @@ from lmms_eval_captions.analysis.task_table import differences
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
-from lmms_eval_captions.lmms_eval_tasks.measured import CI_HIGH, CI_LOW
+from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.signature import QUESTIONS, Signature
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 

@@ -18,8 +18,8 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
-from lmms_eval_captions.lmms_eval_tasks.breakdown_table import N_QUESTIONS
-from lmms_eval_captions.lmms_eval_tasks.measured import BESIDE, CI_HIGH, CI_LOW
+from lmms_eval_captions.lmms_eval_tasks.breakdown import N_QUESTIONS
+from lmms_eval_captions.lmms_eval_tasks.intervals import BESIDE, CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.reasons import help_against
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 

@@ -1,4 +1,9 @@
-"""Captions held back until all are there, then asked in part: one plan for each benchmark."""
+"""Captions that wait until all are there; then as many questions are asked as the headline needs.
+
+Each question has a random number that follows from task, video and text, and the smallest are
+asked: a larger sample contains the smaller one, a rerun asks the same, and captioners are compared
+on the same questions.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
-from math import sqrt
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from math import ceil, isfinite, sqrt
+from typing import Any, Final, Generic, TypeVar
 
-import numpy as np
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Chain
@@ -23,106 +26,30 @@ from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model, parse_models, split_address
 from lmms_eval_captions.lmms_eval_tasks.records import Values
-from lmms_eval_captions.lmms_eval_tasks.sampling.draw import Population, Sampled, sample
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
+    Estimate,
     Sample,
-    contributions,
-    examples_of,
-    is_mean,
+    estimate,
+    weighted_run,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Places = NDArray[np.intp]
-
 
 J = TypeVar("J", bound=Judgement)
 
-
-@dataclass(slots=True, eq=False)
-class HeldCaption(Generic[J]):
-    """One caption, and in time what was said of those of its questions that were chosen."""
-
-    task: str
-    video_id: str
-    names: Sequence[str]
-    """Shape (n_questions,): what tells each question from the others of its video."""
-    n_runs: int
-    chains: Sequence[Chain[Sequence[J]]]
-    """Shape (n_runs * n_questions,): those of the first judge run first."""
-    submit: Callable[[Sequence[Chain[Sequence[J]]]], Future[list[Sequence[J]]]]
-    """Hands some of the chains to the judge; never waits."""
-    cheap: Callable[[], Sequence[Sequence[J]]] | None
-    """Waits for the cheap judge's judgements of all questions, in one judge run; ``None`` without
-    one."""
-    answered: dict[int, Sequence[J]] = field(default_factory=dict)
-    """Place of a chain to its judgements."""
-    asked: list[tuple[Sequence[int], Future[list[Sequence[J]]]]] = field(default_factory=list)
-    """Places of chains that were handed to the judge, and what will settle them."""
-    sample: Sample | None = None
-    """What was chosen, ``None`` until it is."""
-
-    @property
-    def n_questions(self) -> int:
-        """Questions about it."""
-        return len(self.names)
-
-    def ask(self, questions: Sequence[int]) -> None:
-        """Hand questions to the judge, in every judge run; never waits.
-
-        Args:
-            questions: Their places.
-        """
-        places = [run * self.n_questions + at for run in range(self.n_runs) for at in questions]
-        self.asked.append((places, self.submit([self.chains[place] for place in places])))
-
-    def wait(self) -> None:
-        """Wait for all that was asked.
-
-        Raises:
-            Exception: What ended judging.
-        """
-        while self.asked:
-            places, future = self.asked[0]
-            self.answered.update(zip(places, future.result(), strict=True))
-            self.asked.pop(0)
-
-    def judgements(self, question: int) -> list[Sequence[J]]:
-        """What was said of a question, of each judge run that has an answer."""
-        places = (run * self.n_questions + question for run in range(self.n_runs))
-        return [self.answered[place] for place in places if place in self.answered]
-
-
-def keys_of(captions: Sequence[HeldCaption[Any]]) -> NDArray[np.float64]:
-    """A number in [0, 1) for each question of each caption: as if drawn, and always the same.
-
-    It depends on the video and the question alone, so that samples of several captioners, and a
-    larger one of the same, ask mostly the same questions.
-    """
-    numbers = []
-    for caption in captions:
-        start = blake2b(_encoded(f"{caption.task}\0{caption.video_id}"), digest_size=8)
-        seen: dict[str, int] = {}
-        for name in caption.names:
-            # Two questions in the same words have numbers of their own.
-            seen[name] = seen.get(name, 0) + 1
-            digest = start.copy()
-            digest.update(_encoded(f"\0{name}\0{seen[name]}"))
-            numbers.append(int.from_bytes(digest.digest()[:7], "big") / 2.0**56)
-    return np.array(numbers, dtype=np.float64)
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
+FEW: Final = 400
+"""Questions up to which all are asked, and which are asked first."""
+_FIRST: Final = 0.01
+"""Share of the questions that is asked first if that is more."""
+_AIM: Final = 0.95
+"""Share of the allowed variance that the next questions aim at."""
+_NEARLY_ALL: Final = 0.9
+"""Share of the questions from which on all are asked."""
+_MOST_UNSCORED: Final = 0.2
+"""Largest share of unscored questions with which sampling goes on."""
 _VARIABLE: Final = "LMMS_CAPTIONS_CHEAP_JUDGE"
 
 
 def cheap_judge(settings: JudgeSettings, judge: str) -> Model | None:
-    """The judge that answers every question, ``None`` where there is none.
+    """Return the judge that answers every question, ``None`` without one.
 
     Args:
         settings: Those of the run.
@@ -145,7 +72,7 @@ def cheap_judge(settings: JudgeSettings, judge: str) -> Model | None:
 
 
 def name_of(cheap: str) -> str:
-    """The model's name in the setting, without its address.
+    """Return the model's name in the setting, without its address.
 
     >>> name_of("small@http://me:secret@127.0.0.1:8000/v1#KEY"), name_of("small@2024")
     ('small', 'small@2024')
@@ -154,7 +81,7 @@ def name_of(cheap: str) -> str:
 
 
 def sample_words(settings: JudgeSettings) -> str:
-    """How many of the questions are asked, empty where all are."""
+    """Return how many of the questions are asked, empty for all."""
     if settings.precision is None:
         return ""
     cheap = settings.cheap_judge
@@ -164,297 +91,220 @@ def sample_words(settings: JudgeSettings) -> str:
     )
 
 
-_MOST_UNSCORED: Final = 0.2
-"""Part of the questions on which a cheap judge may have no verdict."""
-
-
-class HeldQuestions:
-    """Those of all captions, and what the cheap judge said of each.
-
-    Args:
-        benchmark: The captions' own.
-        captions: At least one.
-
-    Raises:
-        Exception: What ended the cheap judge's judging.
-    """
-
-    def __init__(
-        self, benchmark: Benchmark[Any, Any], captions: Sequence[HeldCaption[Any]]
-    ) -> None:
-        self._benchmark = benchmark
-        self._metric = benchmark.metrics[benchmark.headline]
-        self._held = captions
-        sizes = [caption.n_questions for caption in captions]
-        self.starts: list[int] = [0, *np.cumsum(sizes).tolist()]
-        """Place of each caption's first question."""
-        self.captions: Places = np.repeat(np.arange(len(captions)), sizes)
-        """Shape (n_questions,): the caption of each."""
-        self.cheap: list[Mapping[str, Values]] | None = None
-        """For each caption, what metrics read of the cheap judge's verdicts, in one judge run."""
-        if all(caption.cheap is not None for caption in captions):
-            judged = [
-                list(chain.from_iterable(caption.cheap())) for caption in captions if caption.cheap
-            ]
-            _require_verdicts(list(chain.from_iterable(judged)))
-            self.cheap = [_read(benchmark, judgements) for judgements in judged]
-
-    def population(self) -> Population:
-        """All of them, as a sample is drawn."""
-        return Population(
-            terms=self._terms(),
-            tasks=self._tasks(),
-            captions=self.captions,
-            weights=self._weights(),
-            has_means=self._has_means,
-            control=self._control(),
-            keys=keys_of(self._held),
-            scale=self._metric.scale,
-            reach=self._metric.span / self._metric.scale,
-        )
-
-    def by_caption(self, places: Places) -> dict[int, list[int]]:
-        """Caption to the places among its questions of those that are here."""
-        found: dict[int, list[int]] = {}
-        for place in places.tolist():
-            caption = int(self.captions[place])
-            found.setdefault(caption, []).append(place - self.starts[caption])
-        return found
-
-    def pairs(self, places: Places) -> Floats:
-        """What the judge's verdicts on these add, ``nan`` for none; (n_places, n_runs, 2)."""
-        pairs = np.full((len(places), max(caption.n_runs for caption in self._held), 2), np.nan)
-        for row, place in enumerate(places.tolist()):
-            caption = int(self.captions[place])
-            of_runs = self._held[caption].judgements(place - self.starts[caption])
-            for run, judgements in enumerate(of_runs):
-                values = [value for one in judgements for value in self._metric.values(one)]
-                if any(value is not None for value in values):
-                    pairs[row, run] = contributions(self._metric, values)[0]
-        return pairs
-
-    def _tasks(self) -> Places:
-        names = dict.fromkeys(caption.task for caption in self._held)
-        numbers = {task: number for number, task in enumerate(names)}
-        return np.array([numbers[caption.task] for caption in self._held])[self.captions]
-
-    def _terms(self) -> Places:
-        """Tasks; one for all where the benchmark pools its tasks' questions, and all are here."""
-        here = {caption.task for caption in self._held}
-        is_pooled = bool(self._benchmark.pooled_group) and here == {*self._benchmark.tasks}
-        tasks = self._tasks()
-        return np.zeros_like(tasks) if is_pooled else tasks
-
-    @property
-    def _has_means(self) -> bool:
-        return is_mean(self._metric, examples_of(self._metric))
-
-    def _weights(self) -> Floats:
-        """One over the number of a caption's questions where the metric is a mean of means."""
-        if self._has_means:
-            return np.asarray(1.0 / np.bincount(self.captions)[self.captions])
-        return np.ones(len(self.captions))
-
-    def _control(self) -> Floats | None:
-        if self.cheap is None:
-            return None
-        runs = [of_metrics[self._benchmark.headline][0] for of_metrics in self.cheap]
-        pairs = [pair for values in runs for pair in contributions(self._metric, values)]
-        return np.array(pairs, dtype=np.float64)
-
-
-def _require_verdicts(judgements: Sequence[Judgement]) -> None:
-    """Raise where the cheap judge gave hardly any verdict: a larger sample would be paid for."""
-    reasons = Counter(one.reason for one in judgements if one.reason is not None)
-    n_unscored = reasons.total()
-    if n_unscored > _MOST_UNSCORED * len(judgements):
-        raise JudgeStoppedError(
-            f"the cheap judge (LMMS_CAPTIONS_CHEAP_JUDGE) gave no verdict on {n_unscored:,} of "
-            f"{len(judgements):,} questions, and the judge was asked none: mend that or unset it; "
-            f"what was answered is kept. The most frequent reason: {reasons.most_common(1)[0][0]}"
-        )
-
-
-def _read(benchmark: Benchmark[Any, Any], judgements: Sequence[Judgement]) -> Mapping[str, Values]:
-    """What each metric reads of a caption's judgements in one judge run."""
-    return {
-        name: [[value for one in judgements for value in metric.values(one)]]
-        for name, metric in benchmark.metrics.items()
-    }
-
-
-class SamplingPlan(Generic[J]):
-    """Captions of a benchmark's tasks, of whose questions a sample is judged.
-
-    Args:
-        benchmark: Whose tasks.
-        half_width: How far the interval of the headline may reach to either side of what all
-            questions would give, in points.
-        most_unscored: Part of the questions that may have no verdict for there to be a score.
-        rank: This process.
-        world_size: Processes, each of which judges captions of its own: the interval of the mean
-            over all is narrower than that of each by the root of their number.
-    """
-
-    def __init__(
-        self,
-        benchmark: Benchmark[Any, J],
-        half_width: float,
-        *,
-        most_unscored: float,
-        rank: int,
-        world_size: int,
-    ) -> None:
-        self._most_unscored = most_unscored
-        self._benchmark = benchmark
-        self._half_width = half_width * sqrt(world_size)
-        self._rank = rank
-        self._captions: list[HeldCaption[J]] = []
-        self._lock = threading.Lock()
-        self._is_closed = False
-        self._error: BaseException | None = None
-
-    def add(self, caption: HeldCaption[J]) -> bool:
-        """Take a caption; whether it came in time: once questions are chosen none is taken."""
-        with self._lock:
-            if not self._is_closed:
-                self._captions.append(caption)
-            return not self._is_closed
-
-    def run(self) -> None:
-        """Choose questions, ask them and wait, once; a later call waits for the first.
-
-        Raises:
-            Exception: What ended judging, at every call.
-        """
-        with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                try:
-                    self._run()
-                except BaseException as error:
-                    self._error = error
-                    raise
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        # Several threads hand captions in: a rerun, which is to ask the same, has another order.
-        captions = sorted(self._captions, key=lambda one: (one.task, one.video_id, *one.names))
-        if not captions:
-            return
-        questions = HeldQuestions(self._benchmark, captions)
-
-        def ask(places: NDArray[np.intp]) -> NDArray[np.float64]:
-            chosen = questions.by_caption(places)
-            for caption, of_caption in chosen.items():
-                captions[caption].ask(of_caption)
-            for caption in chosen:
-                captions[caption].wait()
-            return questions.pairs(places)
-
-        found = sample(
-            questions.population(),
-            ask,
-            half_width=self._half_width,
-            most_unscored=self._most_unscored,
-        )
-        self._note(captions, questions, found)
-
-    def _note(
-        self, captions: Sequence[HeldCaption[J]], questions: HeldQuestions, found: Sampled
-    ) -> None:
-        """Tell each caption what of it was asked."""
-        drawn, cheap = found.drawn, questions.cheap
-        for number, caption in enumerate(captions):
-            places = slice(questions.starts[number], questions.starts[number + 1])
-            caption.sample = Sample(
-                weights=drawn.weights[places].tolist(),
-                strata=drawn.strata[places].tolist(),
-                rank=self._rank,
-                lam=float(drawn.lam),
-                # Where all were asked, the numbers are those of a run without a sample.
-                cheap={} if cheap is None or drawn.n_asked == len(drawn.weights) else cheap[number],
-            )
-        logger.info(
-            "{}: {:,} of {:,} questions were asked, which gives {} within {:.3f} points of what "
-            "all of this process's would give (95%){}",
-            ", ".join(dict.fromkeys(caption.task for caption in captions)),
-            drawn.n_asked,
-            len(drawn.weights),
-            self._benchmark.headline,
-            found.error.half_width(),
-            "" if cheap is None else f"; trust in the cheap judge {drawn.lam:.2f} of 1",
-        )
-
-
 def can_be_sampled(benchmark: Benchmark[Any, Any]) -> bool:
-    """Whether a sample of a benchmark's questions tells its headline.
+    """Return whether a sample of the questions gives a benchmark's headline.
 
-    It does where a judge is asked, how many questions there are is known before, and the headline
-    is a ratio of sums over verdicts.
+    It does if a judge is asked, the questions are known in advance, and the headline is a ratio of
+    sums over verdicts.
     """
     headline = benchmark.metrics[benchmark.headline]
-    is_told = headline.ratios is not None and not headline.reads_fields
-    return is_told and benchmark.counts_ahead and benchmark.measure is None
+    is_ratio = headline.ratios is not None and not headline.reads_fields
+    return is_ratio and benchmark.counts_ahead and benchmark.measure is None
+
+
+@dataclass(slots=True, eq=False)
+class PendingCaption(Generic[J]):
+    """A caption whose questions are not chosen yet."""
+
+    task: str
+    video_id: str
+    names: Sequence[str]
+    """Shape (n_questions,): texts of the questions."""
+    n_runs: int
+    chains: Sequence[Chain[Sequence[J]]]
+    """Shape (n_runs * n_questions,): requests to the judge, those of the first run first."""
+    submit: Callable[[Sequence[Chain[Sequence[J]]]], Future[list[Sequence[J]]]]
+    """Hands some of the chains to the judge; never waits."""
+    cheap: Future[list[Sequence[J]]] | None
+    """Judgements of the cheap judge on all questions, in one judge run; ``None`` without one."""
+    answered: dict[int, Sequence[J]] = field(default_factory=dict)
+    """Index of a chain to its judgements."""
+    sample: Sample | None = None
+    """The asked questions, ``None`` until they are answered."""
+
+    def keys(self) -> list[float]:
+        """Return a random number in [0, 1) for each question, always the same."""
+        start = blake2b(_encoded(f"{self.task}\0{self.video_id}"), digest_size=8)
+        keys, seen = [], Counter[str]()
+        for name in self.names:
+            # Two questions with the same text have different numbers.
+            seen[name] += 1
+            digest = start.copy()
+            digest.update(_encoded(f"\0{name}\0{seen[name]}"))
+            keys.append(int.from_bytes(digest.digest()[:7], "big") / 2.0**56)
+        return keys
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class SamplingPlans:
-    """Takes captions, and has all plans choose and ask once the first of them is waited for."""
+    """Captions of a run, by benchmark; all are sampled once the first is waited for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[int, SamplingPlan[Any]] = {}
-        """Benchmark, by what it is in memory, to its plan: variants share a name."""
+        self._open: dict[int, _Plan] = {}
+        """Plan by the identity of its benchmark, as variants share a name."""
 
     def hold(
-        self, benchmark: Benchmark[Any, J], caption: HeldCaption[J], settings: JudgeSettings
+        self, benchmark: Benchmark[Any, J], caption: PendingCaption[J], settings: JudgeSettings
     ) -> Callable[[], None]:
         """Take a caption; never waits.
 
-        Args:
-            benchmark: The caption's.
-            caption: What is to be judged in part.
-            settings: With ``precision``.
-
         Returns:
-            What waits until the caption's ``sample`` says what was asked; it raises what ended
+            A function that waits until the caption's ``sample`` is set; it raises what ended
             judging.
         """
         with self._lock:
-            plan = self._open.get(id(benchmark))
-            if plan is None or not plan.add(caption):
-                plan = SamplingPlan(
-                    benchmark,
-                    settings.precision or 0.0,
-                    most_unscored=settings.max_unscored,
-                    rank=settings.rank,
-                    world_size=settings.world_size,
-                )
-                plan.add(caption)
-                self._open[id(benchmark)] = plan
+            plan = self._open.setdefault(id(benchmark), _Plan(benchmark, settings))
+            plan.captions.append(caption)
 
         def wait() -> None:
-            self._run_all()
-            plan.run()
+            with self._lock:
+                plans, self._open = list(self._open.values()), {}
+            for of_benchmark in plans:
+                # A daemon, so that Ctrl-C does not wait for it.
+                threading.Thread(target=of_benchmark.run, daemon=True).start()
+            plan.done.result()
 
         return wait
 
-    def _run_all(self) -> None:
-        """Have all plans begin, side by side: the endpoint is to have as much as it takes."""
-        with self._lock:
-            plans, self._open = list(self._open.values()), {}
-        if len(plans) < 2:
-            return
-        # Daemons: Ctrl-C is to wait for none of them.
-        threads = [threading.Thread(target=_run, args=(plan,), daemon=True) for plan in plans]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
 
+class _Plan:
+    """Captions of a benchmark's tasks in one process, whose questions are asked in part."""
 
-def _run(plan: SamplingPlan[Any]) -> None:
-    # What ends it is told to each caption that waits for the plan.
-    with suppress(Exception):
-        plan.run()
+    def __init__(self, benchmark: Benchmark[Any, Any], settings: JudgeSettings) -> None:
+        self.captions: list[PendingCaption[Any]] = []
+        self.done: Future[None] = Future()
+        self._benchmark = benchmark
+        self._settings = settings
+
+    def run(self) -> None:
+        """Ask questions until the headline is known closely enough, then set ``done``."""
+        try:
+            # A rerun asks the same, whatever the order in which threads hand captions in.
+            self.captions.sort(key=lambda of: (of.task, of.video_id, *of.names))
+            self._sample(self._cheap_values())
+        except BaseException as error:  # noqa: BLE001 - raised at every caption that waits
+            self.done.set_exception(error)
+        else:
+            self.done.set_result(None)
+
+    def _cheap_values(self) -> list[dict[str, Values]]:
+        """Wait for the cheap judge, and return the values that metrics read of each caption.
+
+        Raises:
+            JudgeStoppedError: If it gave hardly any verdict: a larger sample would be paid for.
+        """
+        judged = [
+            list(chain.from_iterable(caption.cheap.result()))
+            for caption in self.captions
+            if caption.cheap is not None
+        ]
+        reasons = Counter(j.reason for of in judged for j in of if j.reason is not None)
+        n_judgements = sum(map(len, judged))
+        if reasons.total() > _MOST_UNSCORED * n_judgements:
+            raise JudgeStoppedError(
+                f"the cheap judge (LMMS_CAPTIONS_CHEAP_JUDGE) gave no verdict on "
+                f"{reasons.total():,} of {n_judgements:,} questions, and the judge was asked none: "
+                f"mend that or unset it; what was answered is kept. The most frequent reason: "
+                f"{reasons.most_common(1)[0][0]}"
+            )
+        metrics = self._benchmark.metrics
+        return [
+            {name: [[v for j in of for v in metric.values(j)]] for name, metric in metrics.items()}
+            for of in judged
+        ]
+
+    def _sample(self, cheap: Sequence[Mapping[str, Values]]) -> None:
+        # Each process judges captions of its own: the mean over all has a narrower interval.
+        half_width = (self._settings.precision or 0.0) * sqrt(self._settings.world_size)
+        order: dict[str, list[tuple[float, int, int]]] = {}
+        for index, caption in enumerate(self.captions):
+            keys = [(key, index, question) for question, key in enumerate(caption.keys())]
+            order.setdefault(caption.task, []).extend(keys)
+        for keys in order.values():
+            keys.sort()
+        tasks, n = list(order), sum(map(len, order.values()))
+        n_wanted: float = max(FEW, _FIRST * n)
+        while True:
+            share = 1.0 if n_wanted >= _NEARLY_ALL * n else n_wanted / n
+            samples = [
+                Sample(
+                    weights=[0.0] * len(caption.names),
+                    stratum=tasks.index(caption.task),
+                    rank=self._settings.rank,
+                    cheap=cheap[index] if cheap and share < 1 else {},
+                )
+                for index, caption in enumerate(self.captions)
+            ]
+            n_asked = 0
+            for keys in order.values():
+                n_of_task = min(len(keys), max(2, ceil(share * len(keys))))
+                n_asked += n_of_task
+                for _, index, question in keys[:n_of_task]:
+                    samples[index].weights[question] = len(keys) / n_of_task
+            self._ask(samples)
+            found = self._estimate(samples, tasks)
+            if found.trust:
+                samples = [replace(sample, lam=found.trust) for sample in samples]
+                found = self._estimate(samples, tasks)
+            is_enough = found.half_width <= half_width
+            if n_asked == n or is_enough or self._has_too_few_verdicts():
+                break
+            n_wanted = 2 * n_asked
+            if isfinite(found.half_width):
+                goal = _AIM * (half_width / found.half_width) ** 2
+                n_wanted = max(n_asked + 1, 1 / (goal * (1 / n_asked - 1 / n) + 1 / n))
+        for caption, sample in zip(self.captions, samples, strict=True):
+            caption.sample = sample
+        logger.info(
+            "{}: {:,} of {:,} questions were asked, which gives {} within {:.3f} points of what "
+            "all of this process's would give (95%){}",
+            ", ".join(tasks),
+            n_asked,
+            n,
+            self._benchmark.headline,
+            found.half_width,
+            f"; trust in the cheap judge {samples[0].lam:.2f} of 1" if cheap else "",
+        )
+
+    def _ask(self, samples: Sequence[Sample]) -> None:
+        """Have the questions of samples answered, and those alone that were not before."""
+        asked = []
+        for caption, sample in zip(self.captions, samples, strict=True):
+            indices = [
+                index
+                for index, weight in enumerate([*sample.weights] * caption.n_runs)
+                if weight > 0 and index not in caption.answered
+            ]
+            if indices:
+                future = caption.submit([caption.chains[index] for index in indices])
+                asked.append((caption, indices, future))
+        for caption, indices, future in asked:
+            caption.answered.update(zip(indices, future.result(), strict=True))
+
+    def _has_too_few_verdicts(self) -> bool:
+        """Return whether there will be no score, so that no more is paid for."""
+        judged = [j for caption in self.captions for of in caption.answered.values() for j in of]
+        n_unscored = sum(j.reason is not None for j in judged)
+        return n_unscored > max(_MOST_UNSCORED, self._settings.max_unscored) * len(judged)
+
+    def _estimate(self, samples: Sequence[Sample], tasks: Sequence[str]) -> Estimate:
+        """Return the headline by what is answered so far."""
+        benchmark, name = self._benchmark, self._benchmark.headline
+        metric = benchmark.metrics[name]
+        is_pooled = bool(benchmark.pooled_group) and {*tasks} == {*benchmark.tasks}
+        nothing = (None,) * metric.n_values
+        captions = []
+        for caption, sample in zip(self.captions, samples, strict=True):
+            n = len(caption.names)
+            answers = [caption.answered.get(index) for index in range(caption.n_runs * n)]
+            values = [metric.values(of[0]) if of else nothing for of in answers]
+            runs = [
+                weighted_run(metric, name, list(chain.from_iterable(of_run)), sample)
+                for of_run in (values[at : at + n] for at in range(0, len(values), n))
+            ]
+            captions.append((0 if is_pooled else sample.stratum, sample.stratum, runs))
+        return estimate(metric, captions)

@@ -1,290 +1,369 @@
-"""What was asked of a caption, and its verdicts weighed by what they stand for."""
+"""Numbers of a run that asked a sample: each verdict counts for the questions it stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from math import fsum, nan, prod
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+import numpy as np
+
+from lmms_eval_captions.lmms_eval_tasks.ratios import NEITHER, FunctionOfSums, MeanOfMeans
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Values
+from lmms_eval_captions.lmms_eval_tasks.signature import CHEAP, PRECISION
 
 if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Videos
     from lmms_eval_captions.lmms_eval_tasks.ratios import Parts, Ratios
+    from lmms_eval_captions.metrics.parts import Floats, Indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """Of one caption, as its record's ``sample`` holds it."""
+    """The asked questions of one caption, as its record's ``sample`` holds them."""
 
-    weights: Sequence[float]
-    """Shape (n_questions,): how many questions each stands for; 0 where it was not asked, 1 where
-    it stands for itself alone."""
-    strata: Sequence[int]
-    """Shape (n_questions,): the stratum that it was drawn in, -1 for none."""
-    rank: int
-    """The process whose strata these are."""
+    weights: list[float]
+    """Shape (n_questions,): questions that each verdict stands for; 0 if it was not asked."""
+    stratum: int = 0
+    """Task of the process, from 0: questions are drawn at random within it."""
+    rank: int = 0
+    """Process that drew them."""
     lam: float = 0.0
     """Trust in the cheap judge, in [0, 1]."""
     cheap: Mapping[str, Values] = field(default_factory=dict)
-    """Metric to what it reads of the cheap judge's verdicts on all questions, in one judge run;
-    empty without one."""
-
-    @property
-    def n_asked(self) -> int:
-        """Questions that were asked."""
-        return sum(weight > 0 for weight in self.weights)
+    """Values that each metric reads of the cheap judge's verdicts on all questions, in one judge
+    run; empty without one."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether every question stands for itself, as without a sample, and nothing is kept."""
+        """Whether all questions were asked."""
         return not self.cheap and all(weight == 1 for weight in self.weights)
 
     def to_item(self) -> Item:
-        """As records hold it."""
+        """Return the sample as records hold it."""
         return asdict(self)
 
     @classmethod
     def of(cls, record: CaptionRecord) -> Sample | None:
-        """That of a record, ``None`` where every question was asked.
-
-        Raises:
-            TypeError: If it is not what :meth:`to_item` makes.
-        """
+        """Return the sample of a record, ``None`` if all questions were asked."""
         return cls(**cast("dict[str, Any]", record.sample)) if record.sample else None
 
     def of_metric(self, name: str) -> Sample:
-        """The same, with what this metric reads alone."""
+        """Return the sample with the cheap judge's values of one metric alone."""
         return replace(
             self, cheap={metric: v for metric, v in self.cheap.items() if metric == name}
         )
 
 
-_NOTHING: Final = (0.0, 0.0)
+_Z_95: Final = 1.96
 _FEW_ASKED: Final = 50
 """Questions of a group below which the cheap judge's verdicts on the others do not count."""
 _NO_RATIO: Final = "it is no ratio of sums, and cannot be computed of a sample of the questions"
 _NOBODY: Final = CaptionRecord(
     task="", video_id="", judge="", runs=0, protocol=0, extras={}, n_questions=0, n_unscored=0
 )
-"""Stands for a caption where verdicts alone are read."""
+"""Stands for a caption if verdicts alone are read."""
 
 
-class Weighed(NamedTuple):
-    """What one question adds to a metric in one judge run."""
+class Weighted(NamedTuple):
+    """One question in one judge run, as parts of a metric."""
 
     top: float
-    """By the judge's verdict, times what it stands for."""
     bottom: float
+    """Numerator and denominator by the judge's verdict."""
     cheap_top: float
-    """By the cheap judge's, as far as it counts."""
     cheap_bottom: float
+    """The same by the cheap judge's verdict."""
     weight: float
-    """How many questions it stands for, 0 where it was not asked."""
+    """Questions that it stands for, 0 if it was not asked."""
+    lam: float
+    """Trust in the cheap judge, 0 without one."""
     is_unscored: bool
-    """Whether it was asked and has no verdict."""
+    """Asked, and without a verdict."""
 
 
-def weighed(
-    benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord], *, always: bool = False
-) -> tuple[Benchmark[Any, Any], Sequence[CaptionRecord]]:
-    """A benchmark whose metrics read weighed values, and records that hold them.
+def weighted(
+    benchmark: Benchmark[Any, Any], sets: Sequence[Sequence[CaptionRecord]]
+) -> tuple[Benchmark[Any, Any], Sequence[Sequence[CaptionRecord]]]:
+    """Return a benchmark whose metrics read weighted values, and records that hold them.
+
+    Both are returned as they are if all questions were asked.
 
     Args:
-        benchmark: The records' own.
-        records: Captions of one task, or of tasks that are pooled, with what some of the metrics
-            read.
-        always: Whether values are weighed where no record is a sample, too.
-
-    Returns:
-        Both as they are where no record is a sample, but for ``always``.
+        benchmark: That of the captions.
+        sets: Captions of one or more tasks.
     """
-    if not always and not any(record.sample for record in records):
-        return benchmark, records
-    metrics = {
-        name: weighed_metric(
-            metric,
-            (
-                question
-                for record in records
-                for values in record.values.get(name, ())
-                for question in _questions(metric, values)
-            ),
+    if not any(record.sample for records in sets for record in records):
+        return benchmark, sets
+
+    def with_weights(record: CaptionRecord) -> CaptionRecord:
+        sample = Sample.of(record)
+        values = {
+            name: [weighted_run(benchmark.metrics[name], name, run, sample) for run in runs]
+            for name, runs in record.values.items()
+        }
+        return replace(record, values=values, sample={})
+
+    metrics = {name: weighted_metric(metric) for name, metric in benchmark.metrics.items()}
+    return benchmark.variant(metrics=metrics), [list(map(with_weights, of)) for of in sets]
+
+
+def weighted_metric(metric: Metric) -> Metric:
+    """Return the metric that reads weighted values."""
+    metric = replace(metric, n_values=1, labels=())
+    if not _can_be_weighted(metric):
+        return replace(metric, unavailable=lambda _records: _NO_RATIO)
+    ratios = partial(_ratios, metric)
+    return replace(metric, ratios=ratios, score=partial(_score, ratios, metric.scale))
+
+
+def weighted_run(
+    metric: Metric, name: str, values: Sequence[object], sample: Sample | None
+) -> list[Weighted]:
+    """Return the questions of a caption in one judge run, as parts of a metric."""
+    if not _can_be_weighted(metric):
+        return []
+    questions = _by_question(metric, values)
+    pairs = _pairs(metric, questions)
+    sample = sample or Sample(weights=[1.0] * len(pairs))
+    lam, cheap_pairs = 0.0, [NEITHER] * len(pairs)
+    if name in sample.cheap:
+        lam, cheap_pairs = sample.lam, _pairs(metric, _by_question(metric, sample.cheap[name][0]))
+    return [
+        Weighted(*pair, *cheap, weight, lam, weight > 0 and all(v is None for v in question))
+        for question, pair, cheap, weight in zip(
+            questions, pairs, cheap_pairs, sample.weights, strict=True
         )
-        for name, metric in benchmark.metrics.items()
-    }
-    made = [_weighed_record(benchmark, record) for record in records]
-    return benchmark.variant(metrics=metrics), made
+    ]
 
 
 def counts_in(runs: Sequence[Sequence[Sequence[object]]], n_values: int) -> tuple[int, int]:
-    """Questions that were asked in a judge run, the most of any, and unscored ones over all runs.
+    """Count the asked questions of the judge run with most, and the unscored ones of all runs.
 
     Args:
-        runs: What a metric reads, shape (n_runs, n_captions, n_values of all questions).
-        n_values: Of each question.
+        runs: Values that a metric reads, weighted or not; shape (n_runs, n_captions, ...).
+        n_values: Values of each question.
     """
-    n_asked = max(
-        sum(_is_asked(value) for values in run for value in values[::n_values]) for run in runs
-    )
-    every = (value for run in runs for values in run for value in values[::n_values])
-    return n_asked, sum(map(_is_unscored, every))
+    questions = [[value for values in run for value in values[::n_values]] for run in runs]
+    is_asked = [[not isinstance(v, Weighted) or v.weight > 0 for v in run] for run in questions]
+    is_unscored = [
+        v.is_unscored if isinstance(v, Weighted) else v is None for run in questions for v in run
+    ]
+    return max(map(sum, is_asked)), sum(is_unscored)
 
 
-def is_mean(metric: Metric, some: Iterable[Sequence[object]]) -> bool:
-    """Whether a metric is a mean over videos of means over their questions, not one over all.
-
-    Args:
-        metric: One that is a ratio of sums.
-        some: What it reads of single questions; the first with a verdict that counts tells.
-    """
-    ratios = _of_verdicts(metric)
-    for values in some:
-        (one,), (two,) = ratios([values, [*values, *values]])
-        if one[1]:
-            return one[1] == two[1]
-    return False
+def _can_be_weighted(metric: Metric) -> bool:
+    return metric.ratios is not None and not isinstance(metric.ratios, FunctionOfSums)
 
 
-def examples_of(metric: Metric) -> list[list[object]]:
-    """What a metric may read of a question: each of its labels, or a number."""
-    return [[label] * metric.n_values for label in metric.labels or (1.0,)]
-
-
-def contributions(metric: Metric, values: Sequence[object]) -> list[tuple[float, float]]:
-    """What each question by itself adds to a metric's numerator and denominator.
-
-    Args:
-        metric: One that is a ratio of sums; where others read the captions, the first counts.
-        values: What it reads of all questions of a caption in one judge run.
-    """
-    return [parts[0] for parts in _of_verdicts(metric)(_questions(metric, values))]
-
-
-def _questions(metric: Metric, values: Sequence[object]) -> list[Sequence[object]]:
+def _by_question(metric: Metric, values: Sequence[object]) -> list[Sequence[object]]:
     n = metric.n_values
     return [values[at : at + n] for at in range(0, len(values), n)]
 
 
-def _of_verdicts(metric: Metric) -> Callable[[Videos], list[Parts]]:
-    """A metric's ratio over verdicts, without those that read the captions."""
-    ratios = metric.ratios
-    if ratios is None:
-        raise TypeError("expected a metric that is a ratio of sums")
-    return lambda videos: [parts[:1] for parts in ratios(videos, [_NOBODY] * len(videos))]
-
-
-def weighed_metric(metric: Metric, some: Iterable[Sequence[object]]) -> Metric:
-    """Return the metric that reads weighed values.
-
-    Args:
-        metric: The metric of plain values.
-        some: What it reads of single questions, see :func:`is_mean`.
-    """
-    if metric.ratios is None:
-        return replace(metric, unavailable=lambda _records: _NO_RATIO, n_values=1, labels=())
-    ratios = partial(_ratios, metric, is_mean(metric, some))
-    return replace(
-        metric, ratios=ratios, score=partial(_score, ratios, metric.scale), n_values=1, labels=()
-    )
+def _pairs(metric: Metric, questions: Sequence[Sequence[object]]) -> list[tuple[float, float]]:
+    """Return what each question alone adds to the first ratio of a metric."""
+    ratios = cast("Ratios", metric.ratios)
+    return [parts[0] for parts in ratios(questions, [_NOBODY] * len(questions))]
 
 
 def _ratios(
-    metric: Metric,
-    has_means: bool,
-    videos: Sequence[Sequence[Weighed]],
-    records: Sequence[CaptionRecord],
+    metric: Metric, videos: Sequence[Sequence[Weighted]], records: Sequence[CaptionRecord]
 ) -> list[Parts]:
-    """What each caption adds, from weighed values; other ratios are those of the captions."""
-    n_asked = sum(one.weight > 0 for video in videos for one in video)
-    # Of few, the interval would hardly see more than the cheap judge's verdicts.
-    trust = 1.0 if n_asked >= _FEW_ASKED else 0.0
-    first = [_pair(video, trust=trust, has_means=has_means) for video in videos]
+    """Return what each caption adds: the first ratio is weighted, others are the captions' own."""
+    rows = [(index, *question) for index, video in enumerate(videos) for question in video]
+    cell, *columns = np.array(rows, np.float64).reshape(-1, 1 + len(Weighted._fields)).T
+    *_, tops, bottoms = _scaled(metric, cell.astype(np.intp), *columns)
+    sums = [np.bincount(cell.astype(np.intp), of, len(videos)).tolist() for of in (tops, bottoms)]
+    first: list[tuple[float, float]] = list(zip(*sums, strict=True))
     if not metric.reads_fields or metric.ratios is None:
         return [[pair] for pair in first]
-    # All captions count there, asked about or not, and not only those that have a first part.
     others = metric.ratios([()] * len(records), records)
-    first += [_NOTHING] * (len(records) - len(first))
+    first += [NEITHER] * (len(records) - len(first))
     return [[pair, *parts[1:]] for pair, parts in zip(first, others, strict=True)]
 
 
-def _pair(video: Sequence[Weighed], *, trust: float, has_means: bool) -> tuple[float, float]:
-    """What a caption's questions add, all of them or those of a group.
+def _scaled(metric: Metric, cell: Indices, *columns: Floats) -> tuple[Floats, ...]:
+    """Return the columns of :class:`Weighted` such that a metric is a ratio of their sums.
+
+    In a mean over videos, each caption counts once, and its scored questions stand for its unscored
+    ones.
 
     Args:
-        video: The questions.
-        trust: 1 where the cheap judge's verdicts count, else 0.
-        has_means: Whether it is their mean that counts, of those with a verdict.
+        metric: The metric.
+        cell: Caption and judge run of each question, as one number.
+        columns: The fields of :class:`Weighted`.
+
+    Returns:
+        Numerators and denominators by the judge and by the cheap judge; the trust; and what each
+        question adds to the numerator and the denominator over all questions.
     """
-    tops, bottoms = fsum(one.top for one in video), fsum(one.bottom for one in video)
-    factor, n = 1.0, 1
-    if has_means and video:
-        n = len(video)
-        asked = fsum(one.weight for one in video)
-        scored = fsum(one.weight for one in video if not one.is_unscored)
-        factor = asked / scored if scored else 1.0
-    return (
-        (factor * tops + trust * fsum(one.cheap_top for one in video)) / n,
-        (factor * bottoms + trust * fsum(one.cheap_bottom for one in video)) / n,
-    )
+    top, bottom, cheap_top, cheap_bottom, weight, lam, is_unscored = columns
+    if isinstance(metric.ratios, MeanOfMeans):
+        asked, scored = (np.bincount(cell, of)[cell] for of in (weight, weight * (1 - is_unscored)))
+        share = 1 / np.bincount(cell)[cell]
+        factor = share * np.divide(asked, scored, out=np.ones_like(asked), where=scored > 0)
+        top, bottom = factor * top, factor * bottom
+        cheap_top, cheap_bottom = share * cheap_top, share * cheap_bottom
+    if (weight > 0).sum() < _FEW_ASKED:
+        lam = np.zeros_like(lam)
+    rest = lam * (1 - weight)
+    sums = weight * top + rest * cheap_top, weight * bottom + rest * cheap_bottom
+    return top, bottom, cheap_top, cheap_bottom, lam, *sums
 
 
 def _score(ratios: Ratios, scale: float, videos: Videos, records: Sequence[CaptionRecord]) -> float:
-    parts = ratios(videos, records)
-    if not parts:
-        return nan
-    sums = [
-        (fsum(pair[0] for pair in of), fsum(pair[1] for pair in of))
-        for of in zip(*parts, strict=True)
-    ]
-    # Weighed denominators may be below 0 where a cheap judge stands for nearly all.
-    return scale * prod(top / bottom for top, bottom in sums) if _are_above_0(sums) else nan
+    parts = np.array(ratios(videos, records), np.float64)
+    tops, bottoms = parts.sum(axis=0).T if len(parts) else (np.zeros(1), np.zeros(1))
+    # A weighted denominator may be negative if a cheap judge stands for nearly all.
+    return scale * float(np.prod(tops / bottoms)) if (bottoms > 0).all() else nan
 
 
-def _are_above_0(sums: Sequence[tuple[float, float]]) -> bool:
-    return all(bottom > 0 for _, bottom in sums)
+class Estimate(NamedTuple):
+    """Headline that all questions would give, as far as a sample tells."""
+
+    score: float
+    """Mean over terms; ``nan`` if one has no value."""
+    half_width: float
+    """Half of the 95% interval; 0 if all questions were asked."""
+    trust: float
+    """Trust in the cheap judge that gives the least variance, in [0, 1]."""
+    correlation: float | None
+    """Of both judges' verdicts; ``None`` if one says the same of all."""
 
 
-def _weighed_record(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> CaptionRecord:
-    sample = Sample.of(record)
-    values = {
-        name: [weighed_run(benchmark.metrics[name], name, run, sample) for run in runs]
-        for name, runs in record.values.items()
+def estimate(
+    metric: Metric, captions: Sequence[tuple[int, int, Sequence[list[Weighted]]]]
+) -> Estimate:
+    """Return the mean over terms of a metric, as far as a sample of the questions tells.
+
+    Args:
+        metric: The headline, as it reads plain values.
+        captions: Term of the mean (a task, or 0 for pooled tasks), stratum that the questions were
+            drawn in, and the questions in each judge run, of each caption.
+
+    Source:
+        Cochran, Sampling Techniques (1977), theorem 5.3 (strata, without replacement), sections
+        2.11 (linearised ratio) and 7.5 (difference estimator); with a cheap judge this is
+        prediction-powered inference, PPI++, arXiv 2311.01453, its trust that of equation 6.
+    """
+    rows, n_questions = [], 0
+    for index, (term, stratum, runs) in enumerate(captions):
+        for run, questions in enumerate(runs):
+            for at, question in enumerate(questions):
+                rows.append((term, stratum, index, run, n_questions + at, *question))
+        n_questions += max(map(len, runs), default=0)
+    if not rows:
+        return Estimate(nan, nan, 0.0, None)
+    columns = np.array(rows, np.float64).T
+    term, stratum, caption, run, question = columns[:5].astype(np.intp)
+    n_runs = int(run.max()) + 1
+    top, bottom, cheap_top, cheap_bottom, trust, *of_all = _scaled(
+        metric, caption * n_runs + run, *columns[5:]
+    )
+    cell = term * n_runs + run
+    tops, bottoms = (np.bincount(cell, of) for of in of_all)
+    bottoms = np.where(bottoms > 0, bottoms, np.nan)
+    ratios = tops / bottoms
+    scales = metric.scale / (bottoms[cell] * len(ratios))
+    # Effect of each question on the score, by the judge's and by the cheap judge's verdict.
+    judge = np.bincount(question, scales * (top - ratios[cell] * bottom))
+    cheap = np.bincount(question, scales * (cheap_top - ratios[cell] * cheap_bottom))
+    first = np.unique(question, return_index=True)[1]
+    verdict, _, cheap_verdict, _, weight, *_ = columns[5:, first]
+    stratum, residuals = stratum[first], judge - trust[first] * cheap
+    is_drawn, variance = np.zeros(n_questions, dtype=bool), 0.0
+    for number in np.unique(stratum):
+        drawn, size = (stratum == number) & (weight > 0), int((stratum == number).sum())
+        n = int(drawn.sum())
+        if 1 < n < size:
+            variance += size * (size - n) / n * residuals[drawn].var(ddof=1)
+            is_drawn |= drawn
+    found = Estimate(float(metric.scale * ratios.mean()), 0.0, 0.0, None)
+    if not is_drawn.any():
+        return found
+    # The error of one more verdict: if two judges hardly ever differ, a sample may hold none of the
+    # questions on which they do.
+    is_scored = is_drawn & (bottom[first] != 0)
+    variance += (metric.span / max(1, int(is_scored.sum()))) ** 2
+    found = found._replace(half_width=_Z_95 * float(np.sqrt(variance)))
+    spread = cheap[is_drawn].var(ddof=1)
+    if spread > 0:
+        slope = np.cov(judge[is_drawn], cheap[is_drawn])[0, 1] / spread
+        found = found._replace(trust=float(np.clip(slope, 0.0, 1.0)))
+    both = is_scored & (cheap_bottom[first] != 0)
+    if both.any() and verdict[both].std() > 0 and cheap_verdict[both].std() > 0:
+        correlation = float(np.corrcoef(verdict[both], cheap_verdict[both])[0, 1])
+        found = found._replace(correlation=correlation)
+    return found
+
+
+def certificate_of(
+    benchmark: Benchmark[Any, Any], sets: Sequence[Sequence[CaptionRecord]]
+) -> dict[str, Any] | None:
+    """Return how closely a sample gives the mean of the headline over tasks.
+
+    Args:
+        benchmark: That of all tasks.
+        sets: The captions of each task, of all processes; one set for a pooled group.
+
+    Returns:
+        ``None`` if no task was sampled. Else ``precision`` as in the signature; ``asked`` and
+        ``questions`` of one judge run; the ``value`` that all would give and the ``half_width`` of
+        its 95% interval; ``cheap_judge``, ``correlation`` of its verdicts with the judge's, and
+        ``trust`` in them.
+    """
+    metric, name = benchmark.metrics[benchmark.headline], benchmark.headline
+    extras = [r.extras for records in sets for r in records if PRECISION in r.extras]
+    if not extras:
+        return None
+    captions, n_asked, lam = [], 0, 0.0
+    strata: dict[tuple[int, int] | None, int] = {}
+    for term, records in enumerate(sets):
+        for record in records:
+            sample = Sample.of(record)
+            drawn_in = None if sample is None else (sample.rank, sample.stratum)
+            runs = [weighted_run(metric, name, run, sample) for run in record.values[name]]
+            captions.append((term, strata.setdefault(drawn_in, len(strata)), runs))
+            lam = max(lam, 0.0 if sample is None else sample.lam)
+            # Nothing was asked about a caption that is empty or missing.
+            if record.n_population:
+                n_asked += sum(question.weight > 0 for question in runs[0])
+    score, half_width, _, correlation = estimate(metric, captions)
+    cheap = extras[0].get(CHEAP)
+    return {
+        "precision": extras[0][PRECISION],
+        "asked": n_asked,
+        "questions": sum(len(runs[0]) for _, _, runs in captions if runs),
+        "value": score if isfinite(score) else None,
+        "half_width": half_width if isfinite(score) else None,
+        "cheap_judge": cheap,
+        "correlation": None if cheap is None else correlation,
+        "trust": None if cheap is None else lam,
     }
-    return replace(record, values=values, sample={})
 
 
-def weighed_run(
-    metric: Metric, name: str, values: Sequence[object], sample: Sample | None
-) -> list[Weighed]:
-    """Return what each question of a caption adds to a metric in one judge run."""
-    if metric.ratios is None:
-        return []
-    pairs = contributions(metric, values)
-    weights = [1.0] * len(pairs) if sample is None else sample.weights
-    trust, cheap = 0.0, [_NOTHING] * len(pairs)
-    if sample is not None and name in sample.cheap:
-        trust, cheap = sample.lam, contributions(metric, sample.cheap[name][0])
-    return [
-        Weighed(
-            weight * top,
-            weight * bottom,
-            trust * (1 - weight) * cheap_top,
-            trust * (1 - weight) * cheap_bottom,
-            weight,
-            weight > 0 and all(value is None for value in question),
-        )
-        for weight, (top, bottom), (cheap_top, cheap_bottom), question in zip(
-            weights, pairs, cheap, _questions(metric, values), strict=True
-        )
-    ]
+def words_of(certificate: Mapping[str, Any]) -> str:
+    """Return half a sentence about a sample.
 
-
-def _is_asked(value: object) -> bool:
-    return not isinstance(value, Weighed) or value.weight > 0
-
-
-def _is_unscored(value: object) -> bool:
-    return value.is_unscored if isinstance(value, Weighed) else value is None
+    >>> certificate = {"asked": 15412, "questions": 96825, "value": 42.31, "half_width": 0.484}
+    >>> words_of({**certificate, "cheap_judge": None})
+    '15,412 of 96,825 questions were asked; all would give 42.31 +- 0.48 (95%)'
+    """
+    asked, questions = certificate["asked"], certificate["questions"]
+    value, half_width = certificate["value"], certificate["half_width"]
+    if half_width == 0:
+        return f"all {asked:,} questions were asked: fewer would not be precise enough"
+    text = f"{asked:,} of {questions:,} questions were asked"
+    if value is None or half_width is None:
+        return f"{text}, and what all would give is not known"
+    text += f"; all would give {value:.2f} +- {half_width:.2f} (95%)"
+    cheap, correlation = certificate["cheap_judge"], certificate.get("correlation")
+    if cheap is None:
+        return text
+    text += f"; {cheap} was asked all"
+    if correlation is not None:
+        text += f", its verdicts correlate {correlation:.2f} with the judge's"
+    return text

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import nan
 from typing import Any
 
 from breakdowns import plain
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_questions
-from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down
-from lmms_eval_captions.lmms_eval_tasks.breakdown_table import table_of
+from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down, table_of
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
 
 
@@ -26,20 +26,15 @@ SHARE: Any = VCAPSBENCH.variant(
 )
 
 
-@dataclass
-class Caption:
-    """What was judged of one caption."""
-
-    values: dict[str, list[list[Any]]]
-    groups: dict[str, list[list[str | None]]]
-    video_id: str = "v"
-
-
-def _caption(kinds: list[str | None], *runs: list[bool | None]) -> Caption:
-    return Caption({"share": list(runs)}, {"kinds": [kinds] * len(runs)})
+def _caption(kinds: list[str | None], *runs: list[bool | None]) -> CaptionRecord:
+    return CaptionRecord(
+        task="t", video_id="v", judge="j", runs=len(runs), protocol=1, extras={},
+        n_questions=len(kinds), n_unscored=0, values={"share": list(runs)},
+        groups={"kinds": [kinds] * len(runs)},
+    )  # fmt: skip
 
 
-def _down(*captions: Caption) -> Breakdown:
+def _down(*captions: CaptionRecord) -> Breakdown:
     """Of captions of different videos, without what tells how sure it is."""
     of_videos = [replace(caption, video_id=f"v{n}") for n, caption in enumerate(captions)]
     return {

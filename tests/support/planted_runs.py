@@ -147,7 +147,7 @@ def write_run(
         }
         breakdown = f"{STAMP}_breakdown_{task}.json"
         ours[task] = {"signature": signature_of(records), "breakdown": breakdown}
-        _dump(here / breakdown, {"task": task, **break_down(benchmark, records, records)})
+        _dump(here / breakdown, {"task": task, **break_down(benchmark, records)})
         head = {"task": task, "model": model, "signature": ours[task]["signature"]}
         write_verdicts(verdict_path(here, STAMP, task), head, benchmark, records)
     for group, members in groups.items():

@@ -28,6 +28,7 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,
     NUMERATOR,
+    of_sums,
     of_verdicts,
 )
 
@@ -60,15 +61,24 @@ def toy_coverage(verdicts: Sequence[str | None]) -> float:
 
 def toy_f1(verdicts: Sequence[str | None]) -> float:
     """Harmonic mean of precision and coverage, in percent."""
-    precision, coverage = toy_precision(verdicts), toy_coverage(verdicts)
-    total = precision + coverage
-    return 2 * precision * coverage / total if total else 0.0
+    return 100 * _f1(list(map(verdicts.count, _COUNTED)))
 
 
+def _f1(counts: Sequence[float]) -> float:
+    """F1 from the numbers of the counted verdicts; ``nan`` without a precision or a coverage."""
+    supported, contradicted, covered, missed = counts
+    if not (supported + contradicted and covered + missed):
+        return nan
+    precision, coverage = supported / (supported + contradicted), covered / (covered + missed)
+    return 2 * precision * coverage / (precision + coverage) if precision + coverage else 0.0
+
+
+_COUNTED: Final = ("supported", "contradicted", "covered", "missed")
 _NOTHING: Final = dict.fromkeys(get_args(FactVerdict), NEITHER)
 # Ratios of sums over captions, from which intervals and comparisons follow.
 _PRECISION: Final = of_verdicts({**_NOTHING, "supported": NUMERATOR, "contradicted": DENOMINATOR})
 _COVERAGE: Final = of_verdicts({**_NOTHING, "covered": NUMERATOR, "missed": DENOMINATOR})
+_F1: Final = of_sums(_f1, lambda verdict: [float(verdict == counted) for counted in _COUNTED])
 
 
 class CaptionFacts(Benchmark[Reference, FactJudgement]):
@@ -91,7 +101,7 @@ class CaptionFacts(Benchmark[Reference, FactJudgement]):
             score=over_questions(toy_coverage), ratios=_COVERAGE, labels=get_args(FactVerdict)
         ),
         "precision": Metric(score=over_questions(toy_precision), ratios=_PRECISION),
-        "f1": Metric(score=over_questions(toy_f1)),
+        "f1": Metric(score=over_questions(toy_f1), ratios=_F1),
     }
     headline = "coverage"
     headline_means = "% of the reference's facts that the caption covers"
