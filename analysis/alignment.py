@@ -112,9 +112,13 @@ def align_task(tables: Sequence[TaskTable]) -> tuple[list[TaskTable], Counts]:
     is_asked = is_question & (n_asked == n_sides)
     columns = tables[0].head["values"]
     n_values = {columns[name]: metric.n_values for name, metric in benchmark.metrics.items()}
+    # The asked questions of a sample stand for those that it left out, which stay.
+    is_left_out = rows["weight"].eq(0) if "weight" in rows else pd.Series(False, rows.index)
     scored = {}
     for name, n in n_values.items():
-        rows[name], scored[name] = _scored_by_all(rows[name], n, rows[_SIDE], key, n_sides)
+        rows[name], scored[name] = _scored_by_all(
+            rows[name], n, rows[_SIDE], key, n_sides, is_left_out
+        )
     is_scored = scored[columns[benchmark.headline]]
     n_unscored = key[is_asked & ~is_scored].nunique()
     n_other_answers = _n_other_answers(rows, caption, is_question & (n_asked < n_sides))
@@ -132,7 +136,12 @@ def align_task(tables: Sequence[TaskTable]) -> tuple[list[TaskTable], Counts]:
 
 
 def _scored_by_all(
-    column: pd.Series[Any], n_values: int, side: pd.Series[Any], key: pd.Series[Any], n_sides: int
+    column: pd.Series[Any],
+    n_values: int,
+    side: pd.Series[Any],
+    key: pd.Series[Any],
+    n_sides: int,
+    is_left_out: pd.Series[bool],
 ) -> tuple[pd.Series[Any], pd.Series[Any]]:
     """Return the values that every side has in some judge run, and whether there is any.
 
@@ -150,7 +159,9 @@ def _scored_by_all(
     )
     kept, is_scored = [], pd.Series(False, column.index)
     for single in singles:
-        has_value = side.where(single.notna()).groupby(key).transform("nunique") == n_sides
+        has_value = (
+            side.where(single.notna() | is_left_out).groupby(key).transform("nunique") == n_sides
+        )
         is_scored |= has_value
         kept.append(single.astype(object).where(has_value, None))
     if n_values == 1:
