@@ -13,8 +13,8 @@ import numpy as np
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
-from lmms_eval_captions.metrics.intervals import Interval, intervals
-from lmms_eval_captions.metrics.parts import influences_of_videos, parts_within, values_of_runs
+from lmms_eval_captions.metrics.intervals import interval
+from lmms_eval_captions.metrics.parts import influences_of_videos, values_of_runs
 
 if TYPE_CHECKING:
     from lmms_eval_captions.metrics.parts import RatioParts
@@ -50,26 +50,6 @@ class Measured:
     """Of judge runs around their mean; ``None`` with one run."""
     judge_share: float | None = None
     """Share of the interval's variance that is due to the judge; ``None`` with one run."""
-
-    @classmethod
-    def of(cls, found: Interval, bounds: tuple[float, float], deviation: float | None) -> Measured:
-        """Return a metric from the interval of its position in [0, 1] between its bounds."""
-        lowest, highest = bounds
-
-        def scaled(share: float | None, start: float = lowest) -> float | None:
-            if share is None or not isfinite(share):
-                return None
-            return start + (highest - lowest) * share
-
-        return cls(
-            value=scaled(found.value),
-            standard_error=scaled(found.standard_error, 0.0),
-            low=scaled(found.low),
-            high=scaled(found.high),
-            note=found.note,
-            deviation=deviation,
-            judge_share=found.judge_share,
-        )
 
     @classmethod
     def none(cls, why: str) -> Measured:
@@ -219,32 +199,31 @@ def _parts_by_caption(
 
 
 def measured(metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measured]:
-    """Return metrics with their intervals, from what each video adds.
-
-    All in one call, as metrics over equally many videos share the draws of the bootstrap.
-    """
-    shares = [
-        parts_within(parts, scale=metric.scale, bounds=metric.bounds)
-        for metric, parts in metrics
-        if parts is not None
-    ]
-    found = iter(zip(shares, intervals(shares, scale=1.0, bounds=(0.0, 1.0)), strict=True))
-    return [
-        Measured.none(
-            "what its captions add to the metric is not known (Metric.ratios)"
-            if metric.ratios is None
-            else "the metric has no value here"
-        )
-        if parts is None
-        else _of_share(*next(found), metric)
-        for metric, parts in metrics
-    ]
+    """Return metrics with their intervals, from what each video adds."""
+    n_videos = [0 if of is None else int(of.any(axis=(0, 2, 3, 4)).sum()) for _, of in metrics]
+    # Metrics over equally many videos share the draws of the bootstrap, the last of which are kept.
+    order = sorted(range(len(metrics)), key=n_videos.__getitem__)
+    found = {index: _measured(*metrics[index]) for index in order}
+    return [found[index] for index in range(len(metrics))]
 
 
-def _of_share(parts: RatioParts, found: Interval, metric: Metric) -> Measured:
-    runs = values_of_runs(parts, scale=metric.span) if len(parts) > 1 else np.array([])
+def _measured(metric: Metric, parts: RatioParts | None) -> Measured:
+    if metric.ratios is None:
+        return Measured.none("what its captions add to the metric is not known (Metric.ratios)")
+    if parts is None:
+        return Measured.none("the metric has no value here")
+    found = interval(parts, scale=metric.scale, bounds=metric.bounds)
+    runs = values_of_runs(parts, scale=metric.scale)
     valued = runs[np.isfinite(runs)]
-    return Measured.of(found, metric.bounds, float(valued.std()) if len(valued) else None)
+    return Measured(
+        value=found.value if isfinite(found.value) else None,
+        standard_error=found.standard_error,
+        low=found.low,
+        high=found.high,
+        note=found.note,
+        deviation=float(valued.std()) if len(runs) > 1 and len(valued) else None,
+        judge_share=found.judge_share,
+    )
 
 
 def contributions(
