@@ -300,8 +300,7 @@ def _remarks(estimate: Estimate, prices: Prices) -> Iterator[str]:
 
 def _shares(estimate: Estimate, precision: float) -> Iterator[tuple[str, float]]:
     """Yield each benchmark by its tasks, and the share of its questions that is needed."""
-    from lmms_eval_captions.lmms_eval_tasks.sampling.plans import FEW
-    from lmms_eval_captions.lmms_eval_tasks.sampling.plans import can_be_sampled
+    from lmms_eval_captions.lmms_eval_tasks.sampling.plans import FEW, can_be_sampled
     from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
     by_benchmark: dict[int, list[TaskEstimate]] = {}

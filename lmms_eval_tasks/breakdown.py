@@ -99,7 +99,11 @@ def _scores_by_run(
         for name, metric in benchmark.metrics.items()
     }
     return [
-        {name: None if isnan(of[run]) else of[run] for name, of in scores.items() if run < len(of)}
+        {
+            name: None if isnan(runs[run]) else runs[run]
+            for name, runs in scores.items()
+            if run < len(runs)
+        }
         for run in range(max(map(len, scores.values())))
     ]
 
@@ -185,12 +189,12 @@ def _values(
     return runs
 
 
-def _figures(name: str, scores: Sequence[float], found: Measured) -> dict[str, Figure]:
+def _figures(name: str, scores: Sequence[float], interval: Measured) -> dict[str, Figure]:
     values = [score for score in scores if not isnan(score)]
     has_runs = len(scores) > 1
     deviation = pstdev(values) if has_runs and values else None
-    found = replace(found, deviation=deviation) if values else Measured()
-    return {name: fmean(values) if values else None, **found.beside(name, has_runs=has_runs)}
+    interval = replace(interval, deviation=deviation) if values else Measured()
+    return {name: fmean(values) if values else None, **interval.beside(name, has_runs=has_runs)}
 
 
 def _in_order(
@@ -225,7 +229,7 @@ def table_of(breakdown: Mapping[str, Mapping[str, Figures]]) -> str:
         n_more = len(breakdown[section]) - len(rows) + 1
         if n_more:
             lines.append(f"  and {n_more:,} more")
-    return "\n".join([*lines, *_legend([f for of in sections.values() for f in of.values()])])
+    return "\n".join([*lines, *_legend([f for s in sections.values() for f in s.values()])])
 
 
 def _rows(section: str, groups: Mapping[str, Figures]) -> list[list[str]]:

@@ -47,7 +47,7 @@ class Measured:
     note: str = ""
     """Why there is no interval, or a warning; else empty."""
     deviation: float | None = None
-    """Of judge runs around their mean; ``None`` with one run."""
+    """Standard deviation over judge runs; ``None`` with one run."""
     judge_share: float | None = None
     """Share of the interval's variance that is due to the judge; ``None`` with one run."""
 
@@ -132,7 +132,7 @@ def by_run(metric: str, records: Sequence[CaptionRecord]) -> Runs:
     """Return the values that a metric reads of all captions in each judge run."""
     captions = [record.values[metric] for record in records]
     n_runs = max(map(len, captions), default=0)
-    return [[of[run] if run < len(of) else () for of in captions] for run in range(n_runs)]
+    return [[runs[run] if run < len(runs) else () for runs in captions] for run in range(n_runs)]
 
 
 def scores_of(metric: Metric, runs: Runs, records: Sequence[CaptionRecord]) -> list[float]:
@@ -155,12 +155,14 @@ def measured_over(
     benchmark, sets = weighted(benchmark, sets)
     metric = benchmark.metrics[name]
     videos = dict.fromkeys(record.video_id for records in sets for record in records)
-    terms = [parts_by_video(metric, by_run(name, of), of, list(videos)) for of in sets]
-    known = [term for term in terms if term is not None]
-    if len(known) < len(terms):
-        return measured([(metric, None)])[0]
-    n_runs = lcm(*map(len, known))
-    repeated = [np.repeat(term, n_runs // len(term), axis=0) for term in known]
+    terms = []
+    for records in sets:
+        term = parts_by_video(metric, by_run(name, records), records, list(videos))
+        if term is None:
+            return measured([(metric, None)])[0]
+        terms.append(term)
+    n_runs = lcm(*map(len, terms))
+    repeated = [np.repeat(term, n_runs // len(term), axis=0) for term in terms]
     return measured([(metric, np.concatenate(repeated, axis=2))])[0]
 
 
@@ -170,7 +172,7 @@ def parts_by_video(
     records: Sequence[CaptionRecord],
     videos: Sequence[str] | None = None,
 ) -> RatioParts | None:
-    """Return what each video adds to a metric, ``None`` if that is not known.
+    """Return what each video adds to a metric, ``None`` if it cannot be computed.
 
     Args:
         metric: The metric.
@@ -182,9 +184,9 @@ def parts_by_video(
     if of_captions is None:
         return None
     ids = [record.video_id for record in records]
-    places = {video: place for place, video in enumerate(dict.fromkeys(videos or ids))}
-    of_videos = np.zeros((len(places), len(of_captions), *of_captions.shape[2:]))
-    np.add.at(of_videos, [places[video] for video in ids], of_captions.swapaxes(0, 1))
+    index_of = {video: index for index, video in enumerate(dict.fromkeys(videos or ids))}
+    of_videos = np.zeros((len(index_of), len(of_captions), *of_captions.shape[2:]))
+    np.add.at(of_videos, [index_of[video] for video in ids], of_captions.swapaxes(0, 1))
     return np.asarray(of_videos.swapaxes(0, 1))
 
 
@@ -200,11 +202,13 @@ def _parts_by_caption(
 
 def measured(metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measured]:
     """Return metrics with their intervals, from what each video adds."""
-    n_videos = [0 if of is None else int(of.any(axis=(0, 2, 3, 4)).sum()) for _, of in metrics]
+    n_videos = [
+        0 if parts is None else int(parts.any(axis=(0, 2, 3, 4)).sum()) for _, parts in metrics
+    ]
     # Metrics over equally many videos share the draws of the bootstrap, the last of which are kept.
     order = sorted(range(len(metrics)), key=n_videos.__getitem__)
-    found = {index: _measured(*metrics[index]) for index in order}
-    return [found[index] for index in range(len(metrics))]
+    by_index = {index: _measured(*metrics[index]) for index in order}
+    return [by_index[index] for index in range(len(metrics))]
 
 
 def _measured(metric: Metric, parts: RatioParts | None) -> Measured:
@@ -212,17 +216,17 @@ def _measured(metric: Metric, parts: RatioParts | None) -> Measured:
         return Measured.none("what its captions add to the metric is not known (Metric.ratios)")
     if parts is None:
         return Measured.none("the metric has no value here")
-    found = interval(parts, scale=metric.scale, bounds=metric.bounds)
+    ends = interval(parts, scale=metric.scale, bounds=metric.bounds)
     runs = values_of_runs(parts, scale=metric.scale)
     valued = runs[np.isfinite(runs)]
     return Measured(
-        value=found.value if isfinite(found.value) else None,
-        standard_error=found.standard_error,
-        low=found.low,
-        high=found.high,
-        note=found.note,
+        value=ends.value if isfinite(ends.value) else None,
+        standard_error=ends.standard_error,
+        low=ends.low,
+        high=ends.high,
+        note=ends.note,
         deviation=float(valued.std()) if len(runs) > 1 and len(valued) else None,
-        judge_share=found.judge_share,
+        judge_share=ends.judge_share,
     )
 
 

@@ -70,11 +70,11 @@ class PooledGroup:
             return nan
         records = []
         for task in tasks:
-            of_task = THIS_RUN.tasks[task].records
-            digest = digest_of_all([of.questions for of in of_task if of.questions])
+            task_records = THIS_RUN.tasks[task].records
+            digest = digest_of_all([r.questions for r in task_records if r.questions])
             records += [
                 replace(record, task=self._name, questions=record.questions and digest)
-                for record in of_task
+                for record in task_records
             ]
         score = score_of(self._benchmark, metric, records)
         if metric == self._benchmark.headline and records:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
 Parts = Sequence[tuple[float, float]]
-"""What one caption adds to the numerator and to the denominator of each ratio."""
+"""Share of one caption in the numerator and in the denominator of each ratio."""
 
 Ratios = Callable[[Sequence[Sequence[Any]], Sequence[CaptionRecord]], Sequence[Parts]]
 """From the values that a metric reads of each caption in one judge run, and the captions' records,
@@ -39,7 +39,7 @@ def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
 
     def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
         scored = ([counts[v] for v in video if v is not None] for video in videos)
-        return [[(fsum(top for top, _ in of), fsum(bottom for _, bottom in of))] for of in scored]
+        return [[(fsum(p[0] for p in pairs), fsum(p[1] for p in pairs))] for pairs in scored]
 
     return ratios
 
@@ -80,12 +80,14 @@ class FunctionOfSums:
     ) -> list[Parts]:
         """Return each caption's linearised contribution as numerator, over 1."""
         rows = [[self.row_of(value) for value in video if value is not None] for video in videos]
-        sums = [[fsum(column) for column in zip(*of, strict=True)] for of in rows if of]
+        sums = [[fsum(column) for column in zip(*video, strict=True)] for video in rows if video]
         if not sums:
             return [[NEITHER]] * len(rows)
-        value, found = _value_and_influences(sums, self.value_of)
-        influences = iter(found)
-        return [[(value + len(sums) * next(influences), 1.0) if of else NEITHER] for of in rows]
+        value, effects = _value_and_influences(sums, self.value_of)
+        influence = iter(effects)
+        return [
+            [(value + len(sums) * next(influence), 1.0) if video else NEITHER] for video in rows
+        ]
 
 
 def of_sums(value_of: SumsOf, row_of: Callable[[Any], Sequence[float]] = tuple) -> FunctionOfSums:

@@ -19,6 +19,7 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.judging_document import (
     Document,
     judging_document,
@@ -26,7 +27,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging_document import (
     metrics_of,
     moment,
 )
-from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.scoring import (
     NOT_JUDGED,
     signature_of,
@@ -138,7 +138,7 @@ def _ours(results: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
             signature = signatures[0] if signatures else NOT_JUDGED
             yield name, {"signature": signature, "breakdown": "none: there is no score"}
         elif "unscored,none" in results["results"][name]:
-            yield name, {"signature": signatures_of_tasks(signatures, sizes, False)}
+            yield name, {"signature": signatures_of_tasks(signatures, sizes)}
 
 
 def _head(results: Mapping[str, Any], captions: str | None) -> Document:

@@ -229,11 +229,11 @@ def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bo
     return sum(values)
 
 
-def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int], _weighted: bool) -> str:
-    """Return the signatures of the tasks of a group as one, without the tasks' names.
+def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int]) -> str:
+    """Return the signatures of a group's tasks, with their numbers of captions, as one.
 
     >>> values = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|unscored:0/9"]
-    >>> signatures_of_tasks(values, [2, 3], False)
+    >>> signatures_of_tasks(values, [2, 3])
     'judge:j|runs:1+3|empty:1/5'
     """
     return str(Signature.merge(map(Signature.parse, values), sizes))

@@ -184,7 +184,7 @@ class _Plan:
         """Ask questions until the headline is known closely enough, then set ``done``."""
         try:
             # A rerun asks the same, whatever the order in which threads hand captions in.
-            self.captions.sort(key=lambda of: (of.task, of.video_id, *of.names))
+            self.captions.sort(key=lambda c: (c.task, c.video_id, *c.names))
             self._sample(self._cheap_values())
         except BaseException as error:  # noqa: BLE001 - raised at every caption that waits
             self.done.set_exception(error)
@@ -202,7 +202,7 @@ class _Plan:
             for caption in self.captions
             if caption.cheap is not None
         ]
-        reasons = Counter(j.reason for of in judged for j in of if j.reason is not None)
+        reasons = Counter(j.reason for caption in judged for j in caption if j.reason is not None)
         n_judgements = sum(map(len, judged))
         if reasons.total() > _MOST_UNSCORED * n_judgements:
             raise JudgeStoppedError(
@@ -213,8 +213,11 @@ class _Plan:
             )
         metrics = self._benchmark.metrics
         return [
-            {name: [[v for j in of for v in metric.values(j)]] for name, metric in metrics.items()}
-            for of in judged
+            {
+                name: [[v for judgement in caption for v in metric.values(judgement)]]
+                for name, metric in metrics.items()
+            }
+            for caption in judged
         ]
 
     def _sample(self, cheap: Sequence[Mapping[str, Values]]) -> None:
@@ -246,16 +249,16 @@ class _Plan:
                 for _, index, question in keys[:n_of_task]:
                     samples[index].weights[question] = len(keys) / n_of_task
             self._ask(samples)
-            found = self._estimate(samples, tasks)
-            if found.trust:
-                samples = [replace(sample, lam=found.trust) for sample in samples]
-                found = self._estimate(samples, tasks)
-            is_enough = found.half_width <= half_width
+            estimated = self._estimate(samples, tasks)
+            if estimated.trust:
+                samples = [replace(sample, lam=estimated.trust) for sample in samples]
+                estimated = self._estimate(samples, tasks)
+            is_enough = estimated.half_width <= half_width
             if n_asked == n or is_enough or self._has_too_few_verdicts():
                 break
             n_wanted = 2 * n_asked
-            if isfinite(found.half_width):
-                goal = _AIM * (half_width / found.half_width) ** 2
+            if isfinite(estimated.half_width):
+                goal = _AIM * (half_width / estimated.half_width) ** 2
                 n_wanted = max(n_asked + 1, 1 / (goal * (1 / n_asked - 1 / n) + 1 / n))
         for caption, sample in zip(self.captions, samples, strict=True):
             caption.sample = sample
@@ -266,7 +269,7 @@ class _Plan:
             n_asked,
             n,
             self._benchmark.headline,
-            found.half_width,
+            estimated.half_width,
             f"; trust in the cheap judge {samples[0].lam:.2f} of 1" if cheap else "",
         )
 
@@ -287,8 +290,9 @@ class _Plan:
 
     def _has_too_few_verdicts(self) -> bool:
         """Return whether there will be no score, so that no more is paid for."""
-        judged = [j for caption in self.captions for of in caption.answered.values() for j in of]
-        n_unscored = sum(j.reason is not None for j in judged)
+        answers = chain.from_iterable(caption.answered.values() for caption in self.captions)
+        judged = list(chain.from_iterable(answers))
+        n_unscored = sum(judgement.reason is not None for judgement in judged)
         return n_unscored > max(_MOST_UNSCORED, self._settings.max_unscored) * len(judged)
 
     def _estimate(self, samples: Sequence[Sample], tasks: Sequence[str]) -> Estimate:
@@ -301,10 +305,10 @@ class _Plan:
         for caption, sample in zip(self.captions, samples, strict=True):
             n = len(caption.names)
             answers = [caption.answered.get(index) for index in range(caption.n_runs * n)]
-            values = [metric.values(of[0]) if of else nothing for of in answers]
+            values = [metric.values(answer[0]) if answer else nothing for answer in answers]
             runs = [
-                weighted_run(metric, name, list(chain.from_iterable(of_run)), sample)
-                for of_run in (values[at : at + n] for at in range(0, len(values), n))
+                weighted_run(metric, name, [*chain.from_iterable(values[at : at + n])], sample)
+                for at in range(0, len(values), n)
             ]
             captions.append((0 if is_pooled else sample.stratum, sample.stratum, runs))
         return estimate(metric, captions)

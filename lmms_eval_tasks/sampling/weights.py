@@ -107,7 +107,7 @@ def weighted(
         return replace(record, values=values, sample={})
 
     metrics = {name: weighted_metric(metric) for name, metric in benchmark.metrics.items()}
-    return benchmark.variant(metrics=metrics), [list(map(with_weights, of)) for of in sets]
+    return benchmark.variant(metrics=metrics), [[*map(with_weights, records)] for records in sets]
 
 
 def weighted_metric(metric: Metric) -> Metric:
@@ -176,8 +176,12 @@ def _ratios(
     rows = [(index, *question) for index, video in enumerate(videos) for question in video]
     cell, *columns = np.array(rows, np.float64).reshape(-1, 1 + len(Weighted._fields)).T
     *_, tops, bottoms = _scaled(metric, cell.astype(np.intp), *columns)
-    sums = [np.bincount(cell.astype(np.intp), of, len(videos)).tolist() for of in (tops, bottoms)]
-    first: list[tuple[float, float]] = list(zip(*sums, strict=True))
+    first: list[tuple[float, float]] = list(
+        zip(
+            *(np.bincount(cell.astype(np.intp), part, len(videos)) for part in (tops, bottoms)),
+            strict=True,
+        )
+    )
     if not metric.reads_fields or metric.ratios is None:
         return [[pair] for pair in first]
     others = metric.ratios([()] * len(records), records)
@@ -202,7 +206,8 @@ def _scaled(metric: Metric, cell: Indices, *columns: Floats) -> tuple[Floats, ..
     """
     top, bottom, cheap_top, cheap_bottom, weight, lam, is_unscored = columns
     if isinstance(metric.ratios, MeanOfMeans):
-        asked, scored = (np.bincount(cell, of)[cell] for of in (weight, weight * (1 - is_unscored)))
+        asked = np.bincount(cell, weight)[cell]
+        scored = np.bincount(cell, weight * (1 - is_unscored))[cell]
         share = 1 / np.bincount(cell)[cell]
         factor = share * np.divide(asked, scored, out=np.ones_like(asked), where=scored > 0)
         top, bottom = factor * top, factor * bottom
@@ -231,7 +236,7 @@ class Estimate(NamedTuple):
     trust: float
     """Trust in the cheap judge that gives the least variance, in [0, 1]."""
     correlation: float | None
-    """Of both judges' verdicts; ``None`` if one says the same of all."""
+    """Correlation of both judges' verdicts; ``None`` if all of one are the same."""
 
 
 def estimate(
@@ -260,11 +265,11 @@ def estimate(
     columns = np.array(rows, np.float64).T
     term, stratum, caption, run, question = columns[:5].astype(np.intp)
     n_runs = int(run.max()) + 1
-    top, bottom, cheap_top, cheap_bottom, trust, *of_all = _scaled(
+    top, bottom, cheap_top, cheap_bottom, trust, *sums = _scaled(
         metric, caption * n_runs + run, *columns[5:]
     )
     cell = term * n_runs + run
-    tops, bottoms = (np.bincount(cell, of) for of in of_all)
+    tops, bottoms = (np.bincount(cell, part) for part in sums)
     bottoms = np.where(bottoms > 0, bottoms, np.nan)
     ratios = tops / bottoms
     scales = metric.scale / (bottoms[cell] * len(ratios))
@@ -281,23 +286,21 @@ def estimate(
         if 1 < n < size:
             variance += size * (size - n) / n * residuals[drawn].var(ddof=1)
             is_drawn |= drawn
-    found = Estimate(float(metric.scale * ratios.mean()), 0.0, 0.0, None)
+    score = float(metric.scale * ratios.mean())
     if not is_drawn.any():
-        return found
+        return Estimate(score, 0.0, 0.0, None)
     # The error of one more verdict: if two judges hardly ever differ, a sample may hold none of the
     # questions on which they do.
     is_scored = is_drawn & (bottom[first] != 0)
     variance += (metric.span / max(1, int(is_scored.sum()))) ** 2
-    found = found._replace(half_width=_Z_95 * float(np.sqrt(variance)))
-    spread = cheap[is_drawn].var(ddof=1)
+    best_trust, spread = 0.0, cheap[is_drawn].var(ddof=1)
     if spread > 0:
         slope = np.cov(judge[is_drawn], cheap[is_drawn])[0, 1] / spread
-        found = found._replace(trust=float(np.clip(slope, 0.0, 1.0)))
-    both = is_scored & (cheap_bottom[first] != 0)
+        best_trust = float(np.clip(slope, 0.0, 1.0))
+    correlation, both = None, is_scored & (cheap_bottom[first] != 0)
     if both.any() and verdict[both].std() > 0 and cheap_verdict[both].std() > 0:
         correlation = float(np.corrcoef(verdict[both], cheap_verdict[both])[0, 1])
-        found = found._replace(correlation=correlation)
-    return found
+    return Estimate(score, _Z_95 * float(np.sqrt(variance)), best_trust, correlation)
 
 
 def certificate_of(

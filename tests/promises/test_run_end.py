@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 from lmms_eval.utils import make_table
+from lmms_eval_captions.lmms_eval_tasks.summary.screen import screen_of
 
 from conftest import ServerFactory
 from ended_runs import STAMP, Tracker, judge, results_of, shown
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval_captions.lmms_eval_tasks import results_writer
-from lmms_eval_captions.lmms_eval_tasks.screen import screen_of
-from lmms_eval_captions.lmms_eval_tasks import run_end
 from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
-from lmms_eval_captions.lmms_eval_tasks.summary.screen import screen_of
+from lmms_eval_captions.lmms_eval_tasks.screen import screen_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 VIDEOS = [Texts(f"clip{number}") for number in range(4)]

@@ -158,7 +158,7 @@ def write_run(
         }
         signatures = [ours[task]["signature"] for task in members]
         sizes = [len(tasks[task]) for task in members]
-        ours[group] = {"signature": signatures_of_tasks(signatures, sizes, False)}
+        ours[group] = {"signature": signatures_of_tasks(signatures, sizes)}
     _dump(here / f"{STAMP}_judging.json", {
         "model": model, "finished": "2026-01-02T03:04:05+00:00", "tasks": {},
         "judging": {"usd": cost_usd, "calls": 1000, "from_store": {}},
