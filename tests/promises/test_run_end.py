@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from lmms_eval.utils import make_table
-from lmms_eval_captions.lmms_eval_tasks.summary.screen import screen_of
 
 from conftest import ServerFactory
 from ended_runs import STAMP, Tracker, judge, results_of, shown
