@@ -15,6 +15,7 @@ from lmms_eval_captions.cli.build import add_build
 from lmms_eval_captions.cli.check import add_check, add_doctor
 from lmms_eval_captions.cli.compare import add_compare
 from lmms_eval_captions.cli.estimate import add_estimate
+from lmms_eval_captions.cli.judge_verify import add_judge
 from lmms_eval_captions.cli.label import add_label, add_labels
 from lmms_eval_captions.cli.meta_eval import add_meta_eval
 from lmms_eval_captions.cli.options import add_command
@@ -23,7 +24,7 @@ from lmms_eval_captions.cli.settings_flags import settings_taken
 from lmms_eval_captions.cli.stability import add_stability
 from lmms_eval_captions.cli.t2v_verify import add_t2v_verify
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.cli import add_judge
+
 from lmms_eval_captions.lmms_eval_tasks.commands.score.cli import add_score
 from lmms_eval_captions.lmms_eval_tasks.dependencies import advice_for
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path

@@ -22,7 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video,
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.planted_facts import Verification
+
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
@@ -181,8 +181,6 @@ class Benchmark(Generic[Q, J]):
     definition and in the form of :meth:`ask`; ``None`` if the paper has none."""
     judge_check: JudgeCheck[Q, J] | None = None
     """Test of the judge with anchors, ``None`` if there is none."""
-    verification: Verification[Q, J] | None = None
-    """Questions of ``judge verify`` about planted facts, ``None`` if there are none."""
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return the documents of a task.

@@ -35,7 +35,6 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     read_questions,
     read_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.capquiz.verification import VERIFICATION
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
@@ -119,7 +118,6 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
         said=_letter,
         silent=frozenset({LETTERS[N_OPTIONS]}),
     )
-    verification = VERIFICATION
     output_tokens = {"capquiz_answer": 2}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:

@@ -15,7 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     SOURCE,
     read_items,
 )
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.verification import VERIFICATION
+
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
 
@@ -32,7 +32,6 @@ class MsvdEval(GVevalBenchmark):
     probe_file = FILE
     question_file = QUESTION_FILE
     name_fields = ("video_id", "vname")
-    verification = VERIFICATION
 
     def __init__(self, sampling: Sampling = "first_middle_last") -> None:
         self.sampling = sampling

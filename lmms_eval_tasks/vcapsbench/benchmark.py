@@ -41,7 +41,7 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     parse_question,
     read_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.verification import VERIFICATION
+
 from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
 
 _AR: Final = of_verdicts(
@@ -93,7 +93,6 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
         said=lambda _question, judgement: judgement.predicted_answer,
         silent=frozenset({"unanswerable"}),
     )
-    verification = VERIFICATION
     output_tokens = {"vcapsbench_answer": 25}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:  # noqa: ARG002

@@ -13,7 +13,6 @@ from lmms_eval_captions.judges.verdict import Judgement, Match, MatchJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task, over_videos
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
-from lmms_eval_captions.lmms_eval_tasks.planted_facts import Verification
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     QUESTION_FILE,
@@ -24,7 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     read_questions,
     read_references,
 )
-from lmms_eval_captions.lmms_eval_tasks.vdc.verification import VERIFICATION
+
 from lmms_eval_captions.metrics.captioning import rouge_l
 from lmms_eval_captions.metrics.vdc import mean_over_videos, vdc_acc, vdc_score
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
@@ -119,7 +118,6 @@ class Vdc(Benchmark[Question, MatchJudgement]):
         said=lambda _question, judgement: judgement.verdict,
         silent=frozenset({"no"}),
     )
-    verification: Verification[Question, MatchJudgement] | None = VERIFICATION
     output_tokens = {"vdc_answer": 12, "vdc_match": 14}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
@@ -173,7 +171,6 @@ class VdcRouge(Vdc):
         # An answer in free words: there is no verdict to be the same.
         said=lambda _question, _judgement: None,
     )
-    verification = None
 
     def silent(self, question: Question, run: int) -> list[MatchJudgement]:
         """Judge an empty caption."""

@@ -46,7 +46,6 @@ from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import (
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.verification import VERIFICATION
 from lmms_eval_captions.metrics.vidcapbench import (
     vidcapbench_acc,
     vidcapbench_con,
@@ -196,7 +195,6 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
         said=lambda _question, judgement: judgement.verdict,
         silent=frozenset({"neutral", "wrong"}),
     )
-    verification = VERIFICATION
     output_tokens = {"vidcapbench_answer": 12, "vidcapbench_judge": 60}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from judge_server import Say, last_text, scripted_reply
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchors import planted_facts
-from lmms_eval_captions.lmms_eval_tasks.planted_facts import PlantedFact
+from lmms_eval_captions.verification.anchors import PlantedFact, planted_facts
 
 Script = Callable[[dict[str, Any]], Say]
 _STEPS: Final = {

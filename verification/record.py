@@ -11,8 +11,6 @@ from typing import Any
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import parse_json, read_whole, write_atomically
 
-UNREADABLE = "unreadable"
-
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRecord:

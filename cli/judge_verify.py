@@ -5,13 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.cli.options import dollars
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+    from lmms_eval_captions.verification.decision import State
+    from lmms_eval_captions.verification.verify import Verified
+
+EXIT_CODES: Final[Mapping[State, int]] = {"passed": 0, "failed": 1, "undecided": 3}
+_N_EXAMPLES: Final = 3
 
 
 def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -47,16 +56,9 @@ def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _verify(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.settings import read_judge_settings
-    from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.anchors import subjects_of
-    from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.record import (
-        read_record,
-        write_record,
-    )
-    from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.verify import (
-        EXIT_CODES,
-        text_of,
-        verify,
-    )
+    from lmms_eval_captions.verification.anchors import subjects_of
+    from lmms_eval_captions.verification.record import read_record, write_record
+    from lmms_eval_captions.verification.verify import verify
 
     settings = read_judge_settings()
     subjects = subjects_of(arguments.tasks, settings)
@@ -69,10 +71,47 @@ def _verify(arguments: argparse.Namespace) -> int:
         max_cost_usd=arguments.max_cost or settings.max_cost_usd,
     )
     if arguments.format == "json":
-        sys.stdout.write(f"{json.dumps(verified.to_json(), indent=1, ensure_ascii=False)}\n")
+        sys.stdout.write(f"{json.dumps(_json(verified), indent=1, ensure_ascii=False)}\n")
     else:
-        sys.stdout.write(text_of(verified))
+        sys.stdout.write("\n".join(_lines(verified)) + "\n")
     if arguments.output is not None:
         write_record(arguments.output, verified.record)
         print(f"record written to {arguments.output}", file=sys.stderr)
     return EXIT_CODES[verified.state]
+
+
+def _lines(verified: Verified) -> Iterator[str]:
+    yield f"{verified.record.model} at {', '.join(verified.endpoints)}"
+    for finding in verified.findings:
+        yield f"  {finding.state:<7} {finding.name}: {finding.text}"
+    for each in verified.benchmarks:
+        same = (each.n - len(each.different)) / each.n if each.n else nan
+        yield (
+            f"  {each.name}: {each.n} anchors, {same:.1%} as expected, {each.n_missing} without "
+            "a reply"
+        )
+        yield from (f"    {sentence}" for sentence in each.different[:_N_EXAMPLES])
+    cost = "" if verified.usd is None else f", ${verified.usd:.2f}"
+    yield f"  {verified.n_calls:,} requests{cost}"
+    reasons = f": {'; '.join(verified.reasons)}" if verified.reasons else ""
+    yield f"{verified.state.upper()}{reasons}"
+
+
+def _json(verified: Verified) -> dict[str, object]:
+    return {
+        "verdict": verified.state,
+        "reasons": list(verified.reasons),
+        "model": verified.record.model,
+        "endpoints": list(verified.endpoints),
+        "findings": [asdict(finding) for finding in verified.findings],
+        "benchmarks": {
+            each.name: {
+                "anchors": each.n + each.n_missing,
+                "missing": each.n_missing,
+                "different": len(each.different),
+            }
+            for each in verified.benchmarks
+        },
+        "calls": verified.n_calls,
+        "usd": verified.usd,
+    }

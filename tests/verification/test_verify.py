@@ -12,7 +12,7 @@ import pytest
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
-from lmms_eval_captions.lmms_eval_tasks.commands.judge_verify.verify import WITH_RECORD, decide
+from lmms_eval_captions.verification.decision import WITH_RECORD, decide
 from reading_judge import IMPOSTORS, ReadingJudge, Script
 
 Verify = Callable[..., tuple[int, dict[str, Any]]]
