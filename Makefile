@@ -93,7 +93,7 @@ test-full: setup
 test-real: setup
 	$(BIN)/python -m pytest -q -s -m real
 
-# Campaigns of random faults and damage, simulations of intervals, a policy that learns, then the real model.
+# Campaigns of random faults and damage, simulations of intervals and of impostor judges, a policy that learns, then the real model.
 test-nightly: setup
 	$(BIN)/python benchmarks/faults.py --scenarios 200
 	$(BIN)/python benchmarks/store_damage.py --flips 20000 --others 5000 --runs 20
@@ -101,6 +101,7 @@ test-nightly: setup
 	$(BIN)/python benchmarks/building.py filters
 	$(BIN)/python benchmarks/coverage.py --simulations 300
 	$(BIN)/python benchmarks/coverage_labels.py --simulations 300
+	$(BIN)/python benchmarks/judge_verification.py
 	$(BIN)/python benchmarks/reward_learning.py
 	$(BIN)/python -m pytest -q -n 2 -m nightly
 	WHOLE_ZOO=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/model_wrappers/hf/test_architectures.py

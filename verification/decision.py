@@ -107,7 +107,7 @@ def conclude(
         return "failed", reasons
     n_anchors = total.n + total.n_missing
     if total.n_missing > _MOST_MISSING * n_anchors:
-        return "undecided", [f"{total.n_missing} of {n_anchors} anchors have no reply"]
+        return "undecided", [f"{total.n_missing} of {n_anchors} anchors have no reply to compare"]
     if states[-1] == "undecided":
         return "undecided", [f"{tests[-1]}, too few anchors to tell"]
     return "passed", []

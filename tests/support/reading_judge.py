@@ -7,7 +7,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from judge_server import Say, last_text, scripted_reply
@@ -46,6 +46,10 @@ class ReadingJudge:
     """The part of a reply that comes back."""
     cache_key: Callable[[dict[str, Any]], str] | None = None
     """Requests with one key get one completion."""
+    renews_ids: bool = False
+    """Cached completions have ids of their own."""
+    few_ids: bool = False
+    """Ids are drawn from 999, as Ollama draws them."""
     chance: random.Random = field(default_factory=lambda: random.Random(0))
     name: str | None = None
     """Model in its completions; ``None`` for the one that is asked for."""
@@ -54,18 +58,31 @@ class ReadingJudge:
 
     def __call__(self, payload: dict[str, Any]) -> Say:
         """Return the completion of a request."""
-        if self.cache_key is not None:
-            return self._cache.setdefault(self.cache_key(payload), self._completion(payload))
-        return self._completion(payload)
+        if self.cache_key is None:
+            return self._completion(payload)
+        key = self.cache_key(payload)
+        if key not in self._cache:
+            self._cache[key] = self._completion(payload)
+        elif self.renews_ids:
+            return replace(self._cache[key], extra=self._fields())
+        return self._cache[key]
+
+    def with_cache_of(self, earlier: ReadingJudge) -> ReadingJudge:
+        """Return this judge behind the cache that another judge filled."""
+        return replace(self, cache_key=earlier.cache_key, _cache=dict(earlier._cache))
 
     def _completion(self, payload: dict[str, Any]) -> Say:
-        self.n_asked += 1
         prompt = self.visible(last_text(payload))
         is_sampled = self.always_samples or payload.get("temperature", 1.0) > 0
         chance = self.chance if is_sampled else random.Random(f"{self.model} {prompt}")
         reply = _probe_reply(prompt, chance) or self._verdict(prompt) or scripted_reply(prompt)
+        return Say(self.shown(reply), extra=self._fields())
+
+    def _fields(self) -> dict[str, Any]:
+        self.n_asked += 1
+        number = self.chance.randrange(999) if self.few_ids else self.n_asked
         name = {} if self.name is None else {"model": self.name}
-        return Say(self.shown(reply), extra={"id": f"completion-{self.n_asked}", **name})
+        return {"id": f"completion-{number}", **name}
 
     def _verdict(self, prompt: str) -> str | None:
         step = next((step for step, words in _STEPS.items() if words in prompt), None)
@@ -81,7 +98,7 @@ class ReadingJudge:
         return _reply(step, prompt, fact, is_wrong=is_wrong, says_yes=self.says_yes)
 
 
-IMPOSTORS: Final[Mapping[str, Callable[[], Script]]] = {
+IMPOSTORS: Final[Mapping[str, Callable[[], ReadingJudge]]] = {
     "another model": lambda: ReadingJudge(model=1, errs=0.15),
     "a weaker model": lambda: ReadingJudge(model=1, errs=0.4),
     "always yes": lambda: ReadingJudge(says_yes=True),
@@ -92,10 +109,16 @@ IMPOSTORS: Final[Mapping[str, Callable[[], Script]]] = {
     "cut replies": lambda: ReadingJudge(shown=lambda text: text[:40]),
     "temperature 1": lambda: ReadingJudge(always_samples=True, flips=0.03),
     "cache by prompt": lambda: ReadingJudge(cache_key=last_text),
+    "cache by prompt, with new ids": lambda: ReadingJudge(cache_key=last_text, renews_ids=True),
     "cache without numbers": lambda: ReadingJudge(
         cache_key=lambda payload: re.sub(r"\d+", "#", last_text(payload))
     ),
 }
+
+
+def whole_request(payload: dict[str, Any]) -> str:
+    """Return the key of a cache that tells all requests apart that differ in anything."""
+    return json.dumps(payload, sort_keys=True)
 
 
 def _is_about(prompt: str, fact: PlantedFact, step: str | None) -> bool:

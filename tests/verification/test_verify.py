@@ -12,8 +12,9 @@ import pytest
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.verification.decision import WITH_RECORD, decide
-from reading_judge import IMPOSTORS, ReadingJudge, Script
+from reading_judge import IMPOSTORS, ReadingJudge, Script, whole_request
 
 Verify = Callable[..., tuple[int, dict[str, Any]]]
 
@@ -70,10 +71,24 @@ def test_impostors_fail(impostor: str, verify: Verify, record: Path) -> None:
         "prompts without their middle": "truncation",
         "temperature 1": "temperature",
         "cache by prompt": "cached replies",
+        "cache by prompt, with new ids": "cached replies",
         "cache without numbers": "cached replies",
     }
     if impostor in by_probe:
         assert by_probe[impostor] in result["reasons"]
+
+
+def test_replies_of_an_earlier_verification_do_not_hide_a_weaker_model(
+    verify: Verify, tmp_path: Path
+) -> None:
+    """A gateway that caches whole requests, under new ids, is asked with another seed."""
+    trusted = ReadingJudge(cache_key=whole_request, renews_ids=True)
+    record = tmp_path / "record.json"
+    assert verify(trusted, "-o", str(record))[0] == 0
+    weaker = ReadingJudge(model=1, errs=0.4, renews_ids=True).with_cache_of(trusted)
+    code, result = verify(weaker, "--against", str(record))
+    assert code == 1
+    assert "vdc" in result["reasons"][0]
 
 
 @pytest.mark.parametrize("impostor", ["a weaker model", "always yes"])
@@ -100,6 +115,24 @@ def test_a_verification_asks_anew(verify: Verify, serve: ServerFactory) -> None:
     assert counts[1] == 2 * counts[0]
 
 
+def test_an_interrupted_verification_resumes(
+    verify: Verify, serve: ServerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The anchors' replies are used again; the probes ask anew."""
+    server = serve()
+
+    def interrupt(_: Engine) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "totals", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            verify(ReadingJudge(), "--tasks", "capquiz", server=server)
+    n_before = server.counts.n_requests
+    assert verify(ReadingJudge(), "--tasks", "capquiz", server=server)[0] == 0
+    assert server.counts.n_requests - n_before == 10
+
+
 def test_another_model_s_name_fails(verify: Verify) -> None:
     """The name in the replies is not the one that was asked for."""
     code, result = verify(ReadingJudge(name="other-7b"), "--tasks", "vdc")
@@ -107,15 +140,40 @@ def test_another_model_s_name_fails(verify: Verify) -> None:
     assert "model" in result["reasons"]
 
 
-def test_a_record_without_the_benchmark_is_an_error(
+def test_a_benchmark_without_anchors_is_refused(
+    bench: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as one of another package."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:9/v1")
+    assert main(["judge", "verify", "--tasks", "own_gveval_ref_free"]) == 2
+    assert "own_gveval_ref_free has no anchors" in capsys.readouterr().err
+
+
+def test_a_record_without_the_benchmark_or_of_other_anchors_is_an_error(
     verify: Verify, record: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 2 before anything is asked."""
     document = json.loads(record.read_text())
     del document["benchmarks"]["vdc"]
+    document["benchmarks"]["capquiz"]["prompts"] = "1,anchors:000000"
     record.write_text(json.dumps(document))
     assert main(["judge", "verify", "--tasks", "vdc", "--against", str(record)]) == 2
     assert "expected a record of vdc" in capsys.readouterr().err
+    assert main(["judge", "verify", "--tasks", "capquiz", "--against", str(record)]) == 2
+    assert "made with other prompts or anchors" in capsys.readouterr().err
+
+
+def test_a_record_without_verdicts_decides_nothing(verify: Verify, record: Path) -> None:
+    """Its judge did not answer."""
+    document = json.loads(record.read_text())
+    for each in document["benchmarks"].values():
+        each["verdicts"] = {}
+    record.write_text(json.dumps(document))
+    code, result = verify(ReadingJudge(), "--against", str(record))
+    assert (code, result["reasons"]) == (
+        3,
+        ["300 of 300 anchors have no reply to compare"],
+    )
 
 
 def test_power_and_false_alarms_of_the_test() -> None:
