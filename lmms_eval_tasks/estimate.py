@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.cost import Prices, load_prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.anchors import (
+from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     LEAST_CAPTIONS,
     captions_of,
     choose_questions,

@@ -15,10 +15,10 @@ from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.anchors import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
+from lmms_eval_captions.lmms_eval_tasks.judge_check import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, read_whole
 from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve

@@ -1,7 +1,7 @@
-"""What speaks against a judge: it repeats the prompt, says one thing, or does not read captions.
+"""Signs of a judge that repeats the prompt, gives one verdict, or does not read captions.
 
-Of each caption's judgements its record keeps counts, the *evidence*; over all captions of a task
-they tell a judge that does not judge from one that has bad captions before it.
+Each caption's record counts its judgements, the *evidence*. Over all captions of a task, it tells a
+judge that does not judge from one that is asked about bad captions.
 """
 
 from __future__ import annotations
@@ -16,30 +16,29 @@ from typing import Any, Final, Literal, cast
 
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.anchors import Pair
-from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, Pair
 from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item
 
 Doubt = Literal["echo", "constant", "blind", "unread", "reasoning"]
 """Replies are the prompt's example; nearly all questions get one verdict; captions are not read;
-replies mostly cannot be read, those that would show whether captions are read among them; answers
-of a first step are the judge's reasoning."""
+many replies cannot be read, most of the anchors' among them; answers of a first step are the
+judge's reasoning."""
 
 _LEAST_REPLIES: Final = 20
 _MOST_ECHOES: Final = 0.9
-"""Share of replies that are the prompt's example, from which on it is a doubt. Some honest judges
-spell each of their "yes" like the example, so that good captions come near."""
+"""Share of replies that are the prompt's example. Some honest judges spell each "yes" like the
+example, so that good captions come near."""
 _MOST_ECHOES_OF_THE_BLIND: Final = 0.5
-"""The same where anchors show that captions are not read."""
+"""The same if anchors show that captions are not read."""
 _LEAST_SAID: Final = 50
 _CONSTANT: Final = 0.98
-"""Share of replies that say the same."""
+"""Share of one verdict."""
 _NEARLY_RIGHT: Final = 0.9
-"""Mean credit above which one and the same word may be that of a judge of perfect captions."""
+"""Mean credit above which a single verdict may be that of a judge of perfect captions."""
 _LEAST_PAIRS: Final = 4
 _LEAST_DIFFERENCE: Final = 0.3
-"""Between the mean credit of captions that give the answer and of one that says nothing."""
+"""Between the mean credits of captions that give the answer and of one that says nothing."""
 _MOST_FOR_NOTHING: Final = 0.5
 """Mean credit of a caption that says nothing; yes-no questions may be guessed right."""
 _MUCH_UNREAD: Final = 0.1
@@ -49,24 +48,22 @@ _THOUGHT: Final = re.compile(
     r"|(?:okay|alright|hmm)\b,|(?:we|i) need to\b|the user\b|first, i\b)",
     re.IGNORECASE,
 )
-"""How reasoning begins, with the marker of its family or without."""
+"""Beginning of reasoning, with the marker of its model family or without."""
 _LONG: Final = 300
 """Characters from which on an answer is no short sentence or phrase, as was asked for."""
 _MOST_THOUGHTS: Final = 0.2
 _MOST_STARTS: Final = 0.5
 """Share of answers that are long and begin with the same words."""
 _HELP: Final = "Do not use this number; name another judge (LMMS_CAPTIONS_JUDGE)."
-
-
 _EXAMPLE: Final = re.compile(r"\bfor example\b[^:\n]*:[ \t]*(\S[^\n]*)", re.IGNORECASE)
 _IGNORED: Final = re.compile(r"[\s`'\"]+")
 _LEAST_CHARS: Final = 8
-"""Shorter examples are what honest replies hold, too: ``yes``."""
+"""Honest replies hold shorter examples, such as ``yes``."""
 
 
 @cache
 def examples_of(prompts: Prompts, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the examples after "for example:" in prompts, as :func:`is_example` has them.
+    """Return the examples after "for example:" in prompts, in the form of :func:`is_example`.
 
     >>> examples_of(Prompts(), ("vdc_answer", "vdc_match"))
     ('{pred:yes,score:4.8}',)
@@ -96,42 +93,41 @@ class Evidence:
     """Counts over captions."""
 
     n_replies: int = 0
-    """Replies that were read."""
+    """Readable replies."""
     n_echoes: int = 0
-    """Those that are the prompt's example."""
+    """Readable replies that are the prompt's example."""
     said: Counter[str] = field(default_factory=Counter)
-    """What the judge said, to how often."""
+    """Number of each verdict."""
     n_silent: int = 0
-    """How often it said what bad captions earn."""
+    """Verdicts that bad captions earn."""
     credit: float = 0.0
-    """Sum over what was said of what it gave the caption, in [0, 1] each."""
+    """Sum of the verdicts' credits, in [0, 1] each."""
     pairs: dict[str, Pair] = field(default_factory=dict)
-    """What anchors were given."""
+    """Credits of anchors."""
     n_thoughts: int = 0
     """Answers of a first step that begin as reasoning does."""
     starts: Counter[str] = field(default_factory=Counter)
-    """First words of long answers, to how often."""
+    """First words of long answers."""
 
     def to_item(self) -> Item:
-        """As a caption's items hold it."""
-        return {
+        """Return the counts as a caption's record holds them."""
+        item: dict[str, object] = {
             "n_replies": self.n_replies,
             "n_echoes": self.n_echoes,
             "said": dict(self.said),
             "n_silent": self.n_silent,
             "credit": self.credit,
-            **(
-                {"anchors": {name: list(pair) for name, pair in self.pairs.items()}}
-                if self.pairs
-                else {}
-            ),
-            **({"n_thoughts": self.n_thoughts} if self.n_thoughts else {}),
-            **({"starts": dict(self.starts)} if self.starts else {}),
         }
+        rare = {
+            "anchors": {name: list(pair) for name, pair in self.pairs.items()},
+            "n_thoughts": self.n_thoughts,
+            "starts": dict(self.starts),
+        }
+        return item | {name: value for name, value in rare.items() if value}
 
     @classmethod
     def over(cls, records: Iterable[CaptionRecord]) -> Evidence:
-        """That of all captions together."""
+        """Return the sum over captions."""
         total = cls()
         for record in records:
             item = cast("Mapping[str, Any]", record.evidence)
@@ -154,13 +150,13 @@ def evidence_of(
     examples: Sequence[str],
     pairs: Mapping[str, Pair],
 ) -> Evidence:
-    """What one caption's judgements say of the judge.
+    """Count one caption's judgements.
 
     Args:
-        check: The benchmark's, ``None`` where it has none.
+        check: The benchmark's, ``None`` if it has none.
         judged: Questions with their judgements.
-        examples: Those of the judge's prompts.
-        pairs: What the anchors that were asked with this caption were given.
+        examples: Examples in the judge's prompts.
+        pairs: Credits of the anchors that were asked with this caption.
     """
     evidence = Evidence(pairs=dict(pairs))
     for question, judgement in judged:
@@ -181,22 +177,25 @@ def evidence_of(
 
 
 def doubt_names(records: Sequence[CaptionRecord]) -> tuple[Doubt, ...]:
-    """What speaks against the judge of these captions, for the signature."""
+    """Return the doubts about the judge of these captions, for the signature."""
     return tuple(name for name, _ in _doubts(records))
 
 
 def doubts_of(records: Sequence[CaptionRecord]) -> list[str]:
-    """What speaks against the judge of a task, a sentence or two of at most 300 characters each."""
+    """Return the doubts about a task's judge, one or two sentences of at most 300 characters."""
     return [sentence for _, sentence in _doubts(records)]
 
 
 def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:
     evidence = Evidence.over(records)
-    told, nothing = _credits(list(evidence.pairs.values()))
-    reads = None if told is None or nothing is None else _tells_apart(told, nothing)
+    informed, blank = _credits(list(evidence.pairs.values()))
+    reads = None
+    if informed is not None and blank is not None:
+        reads = informed - blank >= _LEAST_DIFFERENCE and blank < _MOST_FOR_NOTHING
+    has_enough = evidence.n_replies >= _LEAST_REPLIES
     echoes = evidence.n_echoes / max(1, evidence.n_replies)
     most = _MOST_ECHOES if reads is None else _MOST_ECHOES_OF_THE_BLIND
-    if evidence.n_replies >= _LEAST_REPLIES and echoes >= most and not reads:
+    if has_enough and echoes >= most and not reads:
         yield (
             "echo",
             f"{echoes:.0%} of {evidence.n_replies:,} replies are the example in the prompt: the "
@@ -204,8 +203,9 @@ def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:
         )
     start, n_same = max(evidence.starts.items(), key=lambda item: item[1], default=("", 0))
     thoughts = max(evidence.n_thoughts, n_same) / max(1, evidence.n_replies)
-    most_thoughts = _MOST_THOUGHTS if evidence.n_thoughts >= n_same else _MOST_STARTS
-    if evidence.n_replies >= _LEAST_REPLIES and thoughts >= most_thoughts:
+    if has_enough and thoughts >= (
+        _MOST_THOUGHTS if evidence.n_thoughts >= n_same else _MOST_STARTS
+    ):
         begin = f", {start!r:.40} at their beginning" if start else ""
         yield (
             "reasoning",
@@ -213,18 +213,22 @@ def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:
             "the answer. Serve the model with a parser of its reasoning, or turn that off "
             "(LMMS_CAPTIONS_JUDGE_EXTRA_BODY).",
         )
-    word, share = _usual(evidence.said)
-    if share >= _CONSTANT and not reads and (reads is False or _is_suspect(evidence, word)):
-        yield (
-            "constant",
-            f"the judge says {word!r:.60} of {share:.1%} of {evidence.said.total():,} questions, "
-            f"and nothing shows that it reads captions. {_HELP}",
-        )
+    n_said = evidence.said.total()
+    if n_said >= _LEAST_SAID and not reads:
+        ((verdict, n_times),) = evidence.said.most_common(1)
+        # Without anchors, neither the verdict of bad captions nor that of perfect ones is a sign.
+        is_sign = evidence.n_silent < n_times and evidence.credit < _NEARLY_RIGHT * n_said
+        if n_times / n_said >= _CONSTANT and (reads is False or is_sign):
+            yield (
+                "constant",
+                f"the judge says {verdict!r:.60} of {n_times / n_said:.1%} of {n_said:,} "
+                f"questions, and nothing shows that it reads captions. {_HELP}",
+            )
     if reads is False:
         yield (
             "blind",
             f"the judge's answers hardly depend on the caption: of {len(evidence.pairs)} questions "
-            f"it credits {told:.0%} where the caption gives the answer, {nothing:.0%} where it "
+            f"it credits {informed:.0%} where the caption gives the answer, {blank:.0%} where it "
             f"says nothing. {_HELP}",
         )
     unread = _share_unreadable(records)
@@ -236,8 +240,19 @@ def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:
         )
 
 
+def _credits(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:
+    """Mean credits of both kinds of caption, over the pairs that have both."""
+    read = [
+        (informed, blank) for informed, blank in pairs if informed is not None and blank is not None
+    ]
+    if len(read) < max(_LEAST_PAIRS, len(pairs) / 2):
+        return None, None
+    informed, blank = zip(*read, strict=True)
+    return fmean(informed), fmean(blank)
+
+
 def _share_unreadable(records: Sequence[CaptionRecord]) -> float:
-    """Share of questions whose reply came and could not be read."""
+    """Share of questions with a reply that cannot be read."""
     n_unread = sum(
         n
         for record in records
@@ -245,34 +260,3 @@ def _share_unreadable(records: Sequence[CaptionRecord]) -> float:
         if kind_of(reason) == "unreadable"
     )
     return n_unread / max(1, sum(record.n_questions for record in records))
-
-
-def _credits(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:
-    """Mean credit of both kinds of caption, over the pairs that have both."""
-    read = [(told, nothing) for told, nothing in pairs if told is not None and nothing is not None]
-    if len(read) < max(_LEAST_PAIRS, len(pairs) / 2):
-        return None, None
-    return fmean(told for told, _ in read), fmean(nothing for _, nothing in read)
-
-
-def _tells_apart(told: float, nothing: float) -> bool:
-    return told - nothing >= _LEAST_DIFFERENCE and nothing < _MOST_FOR_NOTHING
-
-
-def _usual(said: Counter[str]) -> tuple[str, float]:
-    """What was said most often, and its share; of too few replies none."""
-    n_said = said.total()
-    if n_said < _LEAST_SAID:
-        return "", 0.0
-    ((word, n_times),) = said.most_common(1)
-    return word, n_times / n_said
-
-
-def _is_suspect(evidence: Evidence, word: str) -> bool:
-    """Whether saying one word speaks against the judge without anchors.
-
-    Neither what bad captions earn does, nor what perfect ones do.
-    """
-    n_said = evidence.said.total()
-    is_silent = evidence.n_silent >= evidence.said[word]
-    return not is_silent and evidence.credit < _NEARLY_RIGHT * n_said

@@ -15,9 +15,9 @@ from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.anchors import AnchorJudgements
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
 from lmms_eval_captions.lmms_eval_tasks.caption_doubts import no_caption_at_all
+from lmms_eval_captions.lmms_eval_tasks.judge_check import AnchorJudgements
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import evidence_of, examples_of
 from lmms_eval_captions.lmms_eval_tasks.records import RECORD, CaptionRecord, Item, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of

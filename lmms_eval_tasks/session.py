@@ -39,13 +39,13 @@ from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.anchors import (
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
+from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     AnchorJudgements,
     AnchorQuestions,
     captions_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
     Judged,
     JudgedCaption,

@@ -25,7 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric,
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, Need
 from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison, GVevalBenchmark, strip_of
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.judge_sight import seen_of
+from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import seen_of
 from lmms_eval_captions.lmms_eval_tasks.own.data import SOURCE, documents
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import mean_rating

@@ -17,11 +17,8 @@ from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.anchors import (
-    LEAST_CAPTIONS,
-)
 from lmms_eval_captions.lmms_eval_tasks.estimate import CaptionFile, estimate
-from lmms_eval_captions.lmms_eval_tasks.judge_check import tell_answer
+from lmms_eval_captions.lmms_eval_tasks.judge_check import LEAST_CAPTIONS, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
