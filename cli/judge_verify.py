@@ -57,13 +57,15 @@ def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def _verify(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.judges.settings import read_judge_settings
     from lmms_eval_captions.verification.anchors import subjects_of
-    from lmms_eval_captions.verification.record import read_record, write_record
+    from lmms_eval_captions.verification.record import read_record, require_writable, write_record
     from lmms_eval_captions.verification.verify import verify
 
     settings = read_judge_settings()
     subjects = subjects_of(arguments.tasks, settings)
     settings.require_named_judge(subjects[0].config.model)
     settings.require_judge_access()
+    if arguments.output is not None:
+        require_writable(arguments.output)
     verified = verify(
         subjects,
         settings,

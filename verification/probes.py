@@ -56,7 +56,7 @@ class Finding:
 
 
 class Probes:
-    """The probes of one verification: random words in them defeat every earlier cache.
+    """The probes of one verification, with random words that no earlier cache has seen.
 
     Args:
         config: The judge; probes may take as many tokens as its replies.
@@ -77,7 +77,7 @@ class Probes:
         )
 
     def requests(self) -> list[Request]:
-        """Requests for one address of the endpoint."""
+        """Return the requests for one address of the endpoint."""
         count = (
             f"Write the whole numbers from 1 to {COUNTED_TO} in digits, separated by single "
             "spaces, and nothing else. Leave none of them out."
@@ -101,7 +101,7 @@ class Probes:
 
     @property
     def n_requests(self) -> int:
-        """Requests to all addresses."""
+        """Number of requests to all addresses."""
         return len(self.requests()) * len(self._settings.endpoint.urls)
 
     def findings(self) -> list[Finding]:
@@ -123,7 +123,7 @@ class Probes:
         return list(dict.fromkeys(found))
 
     def read(self, replies: Sequence[Reply]) -> Iterator[Finding]:
-        """Findings of one address.
+        """Return the findings of one address.
 
         Args:
             replies: In the order of :meth:`requests`.
@@ -237,7 +237,7 @@ def _opening(text: str) -> tuple[str, ...]:
 
 
 def _hidden(codes: Sequence[str], n_words: int) -> str:
-    """A description with a code at its beginning, middle and end."""
+    """Return a description with a code at its beginning, middle and end."""
     sentences = [_FILLERS[index % len(_FILLERS)] for index in range(n_words // 10)]
     for index, code in zip((0, len(sentences) // 2, len(sentences) - 1), codes, strict=True):
         sentences[index] = f"A note on the wall says that one locker code is {code}."

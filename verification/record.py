@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
@@ -55,6 +56,22 @@ def read_record(path: Path) -> JudgeRecord:
         ) from error
 
 
+def require_writable(path: Path) -> None:
+    """Check that a record can be written, before anything is paid for.
+
+    Raises:
+        DataError: If it cannot.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError("is a folder")
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise DataError(f"{path}: the record cannot be written: {error}") from error
+
+
 def write_record(path: Path, record: JudgeRecord) -> None:
     """Write a record.
 
@@ -62,7 +79,6 @@ def write_record(path: Path, record: JudgeRecord) -> None:
         DataError: If it cannot be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(asdict(record), indent=1).encode("utf-8"))
     except OSError as error:
         raise DataError(f"{path}: the record cannot be written: {error}") from error

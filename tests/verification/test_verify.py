@@ -163,6 +163,15 @@ def test_a_record_without_the_benchmark_or_of_other_anchors_is_an_error(
     assert "made with other prompts or anchors" in capsys.readouterr().err
 
 
+def test_a_record_that_cannot_be_written_is_an_error_before_anything_is_asked(
+    bench: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2; nothing listens at the address."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:9/v1")
+    assert main(["judge", "verify", "-o", str(tmp_path)]) == 2
+    assert "the record cannot be written" in capsys.readouterr().err
+
+
 def test_a_record_without_verdicts_decides_nothing(verify: Verify, record: Path) -> None:
     """Its judge did not answer."""
     document = json.loads(record.read_text())
