@@ -194,7 +194,8 @@ def findings_of(judge: ReadingJudge, probes: Probes) -> list[Finding]:
 
 def _reply(judge: ReadingJudge, request: Request) -> Reply:
     said = judge(json.loads(request.body(0)))
-    return Reply(said.text, said.finish_reason, model=request.model, id=said.extra["id"])
+    model = said.extra.get("model", request.model)
+    return Reply(said.text, said.finish_reason, model=model, id=said.extra["id"])
 
 
 def _shares(states: list[tuple[str, str, str]], index: int) -> tuple[float, float]:

@@ -22,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video,
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 

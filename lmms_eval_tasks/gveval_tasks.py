@@ -15,8 +15,8 @@ from lmms_eval_captions.judges.protocols.gveval import ACCR, GVeval
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, over_videos
-from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import gveval_expectation, gveval_score

@@ -21,7 +21,7 @@ _HOW: Final = (
 _AT: Final = re.compile(r"@\s*(?=https?:)", re.IGNORECASE)
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 _NO_VARIABLE: Final = "the variable behind its address"
-"""Stands for the variable of a key, in messages, where none is named."""
+"""Stands in messages for a key's variable that is not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Model:
 def parse_models(
     option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str] | None = None
 ) -> tuple[Model, ...]:
-    """The models that an option names, in its order.
+    """Return the models that an option names, in its order.
 
     Args:
         option: The option, for messages.
         text: ``NAME[@URL[#VARIABLE]][,...]``; replicas of an address are separated by ``;``. The
-            variable holds the key that is sent there. Without it none is, but to OpenAI and to
-            the usual endpoint.
-        endpoint: Where models are asked that come without an address.
+            variable holds the key that is sent there. Without a variable no key is sent, except
+            to OpenAI and to the usual endpoint.
+        endpoint: The usual endpoint, for models without an address.
         environ: Variables, by default the process's own.
 
     Raises:
@@ -57,7 +57,7 @@ def parse_models(
 
 
 def split_address(text: str) -> tuple[str, str]:
-    """A model's name, and what stands behind it: its addresses, and the variable of its key.
+    """Split a model's name from its addresses and the variable of its key.
 
     Args:
         text: ``NAME[@URL[#VARIABLE]]``; a name may hold an ``@`` of its own, such as a version's.
@@ -67,7 +67,7 @@ def split_address(text: str) -> tuple[str, str]:
     >>> split_address("m @ HTTPS://me:secret@httpd/v1")
     ('m', 'HTTPS://me:secret@httpd/v1')
     """
-    # The first one, as what stands behind it may hold a password.
+    # The first one: the address after it may hold a password.
     at = _AT.search(text)
     return (text[: at.start()].strip(), text[at.end() :].strip()) if at else (text.strip(), "")
 
@@ -102,7 +102,7 @@ def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, 
     urls = parse_urls(option, text, separators=";")
     key_name = variable.strip()
     if not key_name:
-        # A key goes to nobody but whom it is meant for: OPENAI_API_KEY where it would go anyway.
+        # A key is sent only to its own endpoint: OPENAI_API_KEY to OpenAI and the usual endpoint.
         if set(endpoint_names(urls)) <= set(usual.names):
             return replace(usual, urls=urls)
         is_openai = set(endpoint_names(urls)) == set(endpoint_names([OPENAI.default_url]))

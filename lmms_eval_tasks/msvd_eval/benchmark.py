@@ -15,7 +15,6 @@ from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     SOURCE,
     read_items,
 )
-
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
 
 

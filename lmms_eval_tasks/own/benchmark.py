@@ -23,9 +23,13 @@ from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task, over_videos
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, Need
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison, GVevalBenchmark, strip_of
+from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import (
+    Comparison,
+    GVevalBenchmark,
+    seen_of,
+    strip_of,
+)
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import seen_of
 from lmms_eval_captions.lmms_eval_tasks.own.data import SOURCE, documents
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import mean_rating

@@ -41,7 +41,6 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     parse_question,
     read_videos,
 )
-
 from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
 
 _AR: Final = of_verdicts(

@@ -23,7 +23,6 @@ from lmms_eval_captions.lmms_eval_tasks.vdc.data import (
     read_questions,
     read_references,
 )
-
 from lmms_eval_captions.metrics.captioning import rouge_l
 from lmms_eval_captions.metrics.vdc import mean_over_videos, vdc_acc, vdc_score
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS

@@ -99,6 +99,7 @@ class ReadingJudge:
 
 
 IMPOSTORS: Final[Mapping[str, Callable[[], ReadingJudge]]] = {
+    "another name": lambda: ReadingJudge(name="other-7b"),
     "another model": lambda: ReadingJudge(model=1, errs=0.15),
     "a weaker model": lambda: ReadingJudge(model=1, errs=0.4),
     "always yes": lambda: ReadingJudge(says_yes=True),
