@@ -87,6 +87,11 @@ CASES: Final = (
         lambda recorded, rng: _same(recorded, rng, 0.03),
         is_honest=True,
     ),
+    Case(
+        "the same judge, misses 10% of codes",
+        lambda recorded, rng: replace(_same(recorded, rng, 0.0), misses=0.1),
+        is_honest=True,
+    ),
     *(Case(name, _impostor(name), is_bad=name in _BAD) for name in IMPOSTORS),
     Case("a weaker model behind a stale cache", _behind_cache, is_bad=True),
 )

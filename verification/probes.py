@@ -21,9 +21,11 @@ from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 
 FindingState = Literal["ok", "note", "failed"]
-N_WORDS: Final = (50, 1000)
-"""Lengths of the descriptions that hide codes; benchmark captions are shorter than the second."""
+N_WORDS: Final = 1000
+"""Length of long descriptions that hide codes; benchmark captions are shorter."""
 COUNTED_TO: Final = 80
+_N_LONG: Final = 3
+_LENGTHS: Final = (50, *[N_WORDS] * _N_LONG)
 _N_GREEDY: Final = 3
 _WAITS_S: Final = (0.5, 2.0, 8.0)
 _MOST_WAIT_S: Final = 30.0
@@ -67,9 +69,8 @@ class Probes:
     def __init__(self, config: JudgeConfig, settings: JudgeSettings, rng: random.Random) -> None:
         self._config = config
         self._settings = settings
-        codes = [str(code) for code in rng.sample(range(10_001, 99_999), 8)]
-        self._codes = (codes[0:3], codes[3:6])
-        self._numbers = codes[6:8]
+        codes = [str(code) for code in rng.sample(range(10_001, 99_999), 3 * (1 + _N_LONG) + 2)]
+        self._numbers, *self._codes = codes[:2], *zip(*[iter(codes[2:])] * 3, strict=True)
         topics = " and ".join(rng.sample(_TOPICS, 2))
         self._sentence = (
             f"Invent one sentence of about fifteen words about {topics}, in the year "
@@ -85,7 +86,7 @@ class Probes:
         return [
             *(
                 self._request(_hidden(codes, n_words))
-                for codes, n_words in zip(self._codes, N_WORDS, strict=True)
+                for codes, n_words in zip(self._codes, _LENGTHS, strict=True)
             ),
             self._request(count),
             *(self._request(self._sentence) for _ in range(_N_GREEDY)),
@@ -129,10 +130,12 @@ class Probes:
             replies: In the order of :meth:`requests`.
         """
         texts = [strip_reasoning(reply.text) for reply in replies]
+        hidden, rest = texts[: len(_LENGTHS)], texts[len(_LENGTHS) :]
+        greedy = slice(len(_LENGTHS) + 1, len(_LENGTHS) + 1 + _N_GREEDY)
         yield self._model(replies)
-        yield self._truncation(texts)
-        yield _temperature(replies, texts[3 : 3 + _N_GREEDY])
-        yield self._cached(replies, texts[-4:])
+        yield self._truncation(hidden, counted=rest[0])
+        yield _temperature(replies, texts[greedy])
+        yield self._cached([reply.id for reply in replies], greedy, rest[-4:])
 
     def _model(self, replies: Sequence[Reply]) -> Finding:
         names = list(dict.fromkeys(reply.model for reply in replies if reply.model))
@@ -149,32 +152,37 @@ class Probes:
             return Finding("model", "failed", text)
         return Finding("model", "ok", f"replies are from {', '.join(names)}")
 
-    def _truncation(self, texts: Sequence[str]) -> Finding:
-        short, long = (
-            [code for code in codes if code not in text]
-            for codes, text in zip(self._codes, texts, strict=False)
+    def _truncation(self, hidden: Sequence[str], *, counted: str) -> Finding:
+        short, *long = (
+            [code in text for code in codes]
+            for codes, text in zip(self._codes, hidden, strict=True)
         )
-        if long and not short:
+        if not all(short):
+            return Finding("truncation", "note", "the judge does not find codes in a short text")
+        # A cut hides the same positions every time; a weak reader misses codes here and there.
+        n_found = [sum(found) for found in zip(*long, strict=True)]
+        visible = [n for n in n_found if n]
+        if len(visible) < len(n_found) and sum(visible) >= _N_LONG * len(visible) - 1:
+            names = ("beginning", "middle", "end")
+            lost = [name for name, n in zip(names, n_found, strict=True) if not n]
             text = (
-                f"in a description of {N_WORDS[1]:,} words {len(long)} of 3 codes were not seen, "
-                f"in a short one all were; {_RAISE_CONTEXT}"
+                f"in descriptions of {N_WORDS:,} words codes at the {' and '.join(lost)} were "
+                f"never seen, in a short one all were; {_RAISE_CONTEXT}"
             )
             return Finding("truncation", "failed", text)
-        if short:
-            return Finding("truncation", "note", "the judge does not find codes in a short text")
-        counted = texts[2]
         if counted.lstrip().startswith("1 2 3 4 5") and str(COUNTED_TO) not in counted:
             text = f"the numbers from 1 to {COUNTED_TO} end with {counted[-20:]!r}; look for a "
             return Finding("truncation", "failed", f"{text}limit of output tokens")
-        return Finding("truncation", "ok", f"{N_WORDS[1]:,} words and a long reply arrive complete")
+        if sum(n_found) < _N_LONG * len(n_found) - 1:
+            return Finding("truncation", "note", "the judge misses codes in long texts at random")
+        return Finding("truncation", "ok", f"{N_WORDS:,} words and a long reply arrive complete")
 
-    def _cached(self, replies: Sequence[Reply], texts: Sequence[str]) -> Finding:
+    def _cached(self, ids: Sequence[str | None], greedy: slice, texts: Sequence[str]) -> Finding:
         # Some servers give all completions one id, others draw from so few ids that two replies
         # to different requests may share one.
-        ids = [reply.id for reply in replies]
-        greedy = ids[3 : 3 + _N_GREEDY]
-        if all(greedy) and len(set(greedy)) < len(greedy) and len(set(ids)) > 1:
-            text = f"requests got one completion again ({greedy[-1]!r:.60}); turn the cache off"
+        own_ids = ids[greedy]
+        if all(own_ids) and len(set(own_ids)) < len(own_ids) and len(set(ids)) > 1:
+            text = f"requests got one completion again ({own_ids[-1]!r:.60}); turn the cache off"
             return Finding("cached replies", "failed", text)
         first, second, *boats = texts
         if first and first == second:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -31,6 +31,8 @@ class JudgeRecord:
     made: str
     """ISO date and time."""
     benchmarks: Mapping[str, BenchmarkRecord]
+    failed_probes: Sequence[str] = ()
+    """Names of the probes that the judge failed."""
 
 
 def read_record(path: Path) -> JudgeRecord:
@@ -48,7 +50,8 @@ def read_record(path: Path) -> JudgeRecord:
             )
             for name, each in document["benchmarks"].items()
         }
-        return JudgeRecord(str(document["model"]), str(document["made"]), benchmarks)
+        failed_probes = list(map(str, document["failed_probes"]))
+        return JudgeRecord(str(document["model"]), str(document["made"]), benchmarks, failed_probes)
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise DataError(
             f"{path}: expected a record that `lmms-eval-captions judge verify -o FILE` wrote: "

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
@@ -71,7 +71,8 @@ def verify(
     expected = {each.name: _expected(each, against) for each in subjects}
     config = subjects[0].config
     probes = Probes(config, settings, random.Random(secrets.randbits(64)))  # noqa: S311 - no secret # nosec B311
-    findings = probes.findings()
+    probed = probes.findings()
+    findings = [_next_to(against, each) for each in probed]
     # Replies of an interrupted verification are used again, those of a finished one never.
     name = slug("+".join([config.model, *settings.endpoint.names]))
     folder = settings.cache / "judge_verify" / name
@@ -83,12 +84,13 @@ def verify(
     compared = [compare(name, verdicts[name], expected[name]) for name in verdicts]
     state, reasons = conclude(findings, compared, WITH_RECORD if against else WITH_TRUTH)
     records = {each.name: BenchmarkRecord(each.prompts, verdicts[each.name]) for each in subjects}
+    failed_probes = [each.name for each in probed if each.state == "failed"]
     made = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return Verified(
         endpoints=settings.endpoint.names,
         findings=findings,
         benchmarks=compared,
-        record=JudgeRecord(config.model, made, records),
+        record=JudgeRecord(config.model, made, records, failed_probes),
         n_calls=totals.calls + probes.n_requests,
         usd=totals.usd,
         state=state,
@@ -100,6 +102,13 @@ def verdict_of(subject: Subject, judgement: Any) -> str | None:  # noqa: ANN401 
     """Return the verdict of a judgement; ``None`` if no reply came."""
     unread = UNREADABLE if judgement.reply else None
     return subject.anchors.verdict(judgement) or unread
+
+
+def _next_to(against: JudgeRecord | None, finding: Finding) -> Finding:
+    """A failed probe as a note if it failed for the trusted judge too."""
+    if against is None or finding.state != "failed" or finding.name not in against.failed_probes:
+        return finding
+    return replace(finding, state="note", text=f"{finding.text} (as in the record)")
 
 
 def _expected(subject: Subject, against: JudgeRecord | None) -> Mapping[str, str]:
@@ -144,6 +153,8 @@ def _engine(settings: JudgeSettings, store: Path, max_cost_usd: float | None) ->
             progress=sys.stderr.isatty(),
             alias=settings.alias,
             added_params=added_params(settings.endpoint.urls, settings.endpoint.api),
+            # A repeated request is sampled, so that its verdict varies.
+            n_rereads=0,
         )
     )
 

@@ -38,6 +38,8 @@ class ReadingJudge:
     """Share of facts that it always gets wrong."""
     flips: float = 0.0
     """Share of replies with another verdict by chance."""
+    misses: float = 0.0
+    """Share of codes in descriptions that it overlooks."""
     says_yes: bool = False
     always_samples: bool = False
     visible: Callable[[str], str] = lambda prompt: prompt
@@ -75,7 +77,11 @@ class ReadingJudge:
         prompt = self.visible(last_text(payload))
         is_sampled = self.always_samples or payload.get("temperature", 1.0) > 0
         chance = self.chance if is_sampled else random.Random(f"{self.model} {prompt}")
-        reply = _probe_reply(prompt, chance) or self._verdict(prompt) or scripted_reply(prompt)
+        reply = (
+            _probe_reply(prompt, chance, self.misses)
+            or self._verdict(prompt)
+            or scripted_reply(prompt)
+        )
         return Say(self.shown(reply), extra=self._fields())
 
     def _fields(self) -> dict[str, Any]:
@@ -156,9 +162,10 @@ def _reply(step: str, prompt: str, fact: PlantedFact, *, is_wrong: bool, says_ye
     return " ".join(f"The {name} score is {mark}{score}{mark}." for name, mark in names)
 
 
-def _probe_reply(prompt: str, chance: random.Random) -> str | None:
+def _probe_reply(prompt: str, chance: random.Random, misses: float) -> str | None:
     if "List every locker code" in prompt:
-        return ", ".join(re.findall(r"one locker code is (\d{5})\.", prompt)) or "none"
+        codes = re.findall(r"one locker code is (\d{5})\.", prompt)
+        return ", ".join(code for code in codes if chance.random() >= misses) or "none"
     if boat := re.search(r"boat has the number (\d{5})", prompt):
         return boat[1]
     if prompt.startswith("Invent one sentence"):

@@ -131,7 +131,7 @@ def test_an_interrupted_verification_resumes(
             verify(ReadingJudge(), "--tasks", "capquiz", server=server)
     n_before = server.counts.n_requests
     assert verify(ReadingJudge(), "--tasks", "capquiz", server=server)[0] == 0
-    assert server.counts.n_requests - n_before == 10
+    assert server.counts.n_requests - n_before == 12
 
 
 def test_a_benchmark_without_anchors_is_refused(
@@ -141,6 +141,16 @@ def test_a_benchmark_without_anchors_is_refused(
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", "http://127.0.0.1:9/v1")
     assert main(["judge", "verify", "--tasks", "own_gveval_ref_free"]) == 2
     assert "own_gveval_ref_free has no anchors" in capsys.readouterr().err
+
+
+def test_a_judge_that_always_missed_the_same_codes_passes_next_to_its_record(
+    verify: Verify, tmp_path: Path
+) -> None:
+    """Its endpoint shows it the beginning alone, as when the record was made."""
+    record = tmp_path / "record.json"
+    truncated = ReadingJudge(visible=lambda prompt: prompt[:5000])
+    assert verify(truncated, "-o", str(record))[1]["reasons"] == ["truncation"]
+    assert verify(truncated, "--against", str(record))[0] == 0
 
 
 def test_a_record_without_the_benchmark_or_of_other_anchors_is_an_error(
