@@ -31,6 +31,7 @@ from lmms_eval_captions.verification.decision import (
     WITH_RECORD,
     WITH_TRUTH,
     Limits,
+    State,
     compare,
     conclude,
     decide,
@@ -43,6 +44,8 @@ POWER: Final = 0.95
 FALSE_ALARMS: Final = 0.02
 Verdicts = Mapping[str, Mapping[str, str]]
 """Benchmark to the verdicts on its anchors."""
+States = Mapping[str, tuple[State, State, State]]
+"""Name of a case to the states of three verifications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +119,10 @@ def main() -> int:
         ("judge", "next to a record", "", "without", "", "vdc alone", ""),
         ("", *("failed", "passed") * 3),
     ]
+    rng = random.Random(arguments.seed)
+    simulations = [simulate(subjects, settings, rng) for _ in range(arguments.simulations)]
     for case in CASES:
-        rng = random.Random(f"{arguments.seed} {case.name}")
-        states = [simulate(case, subjects, settings, rng) for _ in range(arguments.simulations)]
+        states = [simulation[case.name] for simulation in simulations]
         shares = [_shares(states, index) for index in range(3)]
         rows.append((case.name, *(f"{share:.1%}" for pair in shares for share in pair)))
         (failed, _), (failed_without, _), (failed_alone, _) = shares
@@ -141,10 +145,8 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def simulate(
-    case: Case, subjects: list[Subject], settings: JudgeSettings, rng: random.Random
-) -> tuple[str, str, str]:
-    """Return the states of a verification with a record, without, and of one benchmark.
+def simulate(subjects: list[Subject], settings: JudgeSettings, rng: random.Random) -> States:
+    """Return the states of every case: with a record, without, and of one benchmark with a record.
 
     The recorded judge has 3% of its own mistakes and changes 1% of its verdicts by chance.
     """
@@ -153,21 +155,20 @@ def simulate(
         cache_key=whole_request, renews_ids=True,
     )  # fmt: skip
     record = verdicts_of(recorded, subjects, seed=rng.randrange(1_000_000))
-    judge = case.make(recorded, rng)
-    verdicts = verdicts_of(judge, subjects, seed=rng.randrange(1_000_000))
-    findings = findings_of(judge, Probes(subjects[0].config, settings, rng))
-
-    def state(expected: Verdicts, limits: Limits, n: int) -> str:
-        names = [each.name for each in subjects[:n]]
-        compared = [compare(name, verdicts[name], expected[name]) for name in names]
-        return conclude(findings, compared, limits)[0]
-
     right = {each.name: each.right_verdicts() for each in subjects}
-    return (
-        state(record, WITH_RECORD, len(subjects)),
-        state(right, WITH_TRUTH, len(subjects)),
-        state(record, WITH_RECORD, 1),
-    )
+    states = {}
+    for case in CASES:
+        judge = case.make(recorded, rng)
+        verdicts = verdicts_of(judge, subjects, seed=rng.randrange(1_000_000))
+        findings = findings_of(judge, Probes(subjects[0].config, settings, rng))
+        with_record = [compare(name, verdicts[name], record[name]) for name in verdicts]
+        without = [compare(name, verdicts[name], right[name]) for name in verdicts]
+        states[case.name] = (
+            conclude(findings, with_record, WITH_RECORD)[0],
+            conclude(findings, without, WITH_TRUTH)[0],
+            conclude(findings, with_record[:1], WITH_RECORD)[0],
+        )
+    return states
 
 
 def verdicts_of(judge: ReadingJudge, subjects: list[Subject], *, seed: int) -> Verdicts:
@@ -203,7 +204,7 @@ def _reply(judge: ReadingJudge, request: Request) -> Reply:
     return Reply(said.text, said.finish_reason, model=model, id=said.extra["id"])
 
 
-def _shares(states: list[tuple[str, str, str]], index: int) -> tuple[float, float]:
+def _shares(states: list[tuple[State, State, State]], index: int) -> tuple[float, float]:
     counts = Counter(state[index] for state in states)
     return counts["failed"] / len(states), counts["passed"] / len(states)
 
