@@ -75,7 +75,7 @@ class CaptionRecord:
     """Questions times judge runs that there are, where a sample of them was asked (``n_questions``
     then counts those); else 0."""
     sample: Mapping[str, object] = field(default_factory=dict)
-    """Which questions were asked, and what they stand for, as :class:`.sample_of_caption.Sample`
+    """Which questions were asked, and what they stand for, as :class:`sampling.weights.Sample`
     writes it; empty where all were. ``values`` and ``groups`` hold a place for every question."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """Metric to what it reads."""

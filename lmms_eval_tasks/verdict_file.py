@@ -23,8 +23,6 @@ VERDICT: Final = "verdict"
 SCORE: Final = "score"
 CHEAP: Final = "cheap_"
 """Prefix of the columns that hold what a cheap judge said, see ``LMMS_CAPTIONS_CHEAP_JUDGE``."""
-SAMPLE_COLUMNS: Final = ("weight", "stratum", "rank", "lam")
-"""Columns of a run that judged a sample of the questions, see :class:`sampling.weights.Sample`."""
 _INTEGERS: Final = frozenset(
     {"caption", "question_index", "run", "input_tokens", "output_tokens", "n_words"}
     | {"stratum", "rank"}
