@@ -64,9 +64,7 @@ def _from_hub() -> Path:
         return Path(file)
     except kinds as error:
         message = " ".join(str(error).split())[:200]
-        raise DataError(
-            f"{HUB_REPO} cannot be downloaded from the hub: {message}; {_ADVICE}"
-        ) from error
+        raise DataError(f"{HUB_REPO} cannot be had from the hub: {message}; {_ADVICE}") from error
 
 
 def _sentencepiece(file: Path) -> TokenCounter:
