@@ -61,6 +61,7 @@ _MOST_FORBIDDEN: Final = 3
 _MANY_FAIL: Final = 0.2
 _MORE_ATTEMPTS: Final = 3
 """Attempts, as a multiple, if more than that share of requests fails."""
+_MOST_DOUBLINGS: Final = 30
 _LIVELY_DOUBLINGS: Final = 2
 """Most doublings of the back-off while other requests are answered."""
 _NOISE_DOUBLINGS: Final = -2
@@ -146,8 +147,8 @@ class Asker:
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked again in this run."""
         self.in_flight: set[Flight] = set()
-        self.n_backing_off = 0
-        """Requests that wait to be sent again."""
+        self._n_backing_off = self._n_twins = 0
+        """Requests that wait to be sent again, or for the same request of another question."""
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         self._last_success_s = -inf
         self._had_outage = False
@@ -204,6 +205,11 @@ class Asker:
         error = self._stopped.get((model, shown))
         return None if error is None else str(error)
 
+    @property
+    def n_idle(self) -> int:
+        """Requests that neither hold a slot nor wait for one."""
+        return self._n_backing_off + self._n_twins
+
     def forget_outages(self) -> None:
         """Ask again after an outage."""
         outages = [k for k, e in self._stopped.items() if isinstance(e, EndpointSilentError)]
@@ -246,6 +252,8 @@ class Asker:
             twin = self._under_way.get(key)
             if twin is None or twin.done():
                 return await self._send_once(turn, request, attempt, key), False
+            self._n_twins += 1
+            self._slots.hand_out_soon()
             try:
                 reply = await asyncio.shield(twin)
             except TooLateError:
@@ -254,6 +262,8 @@ class Asker:
             else:
                 self._meter.n_shared += 1
                 return reply, True
+            finally:
+                self._n_twins -= 1
 
     async def _send_once(self, turn: Turn, request: Request, attempt: int, key: bytes) -> Reply:
         twin: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -302,11 +312,11 @@ class Asker:
                 wait_s = self._after_failure(request, error, failed, flight)
             finally:
                 self._slots.release()
-            self.n_backing_off += 1
+            self._n_backing_off += 1
             try:
                 await asyncio.sleep(wait_s)
             finally:
-                self.n_backing_off -= 1
+                self._n_backing_off -= 1
 
     def _check(self, turn: Turn, request: Request) -> None:
         """Raise if a request is not to be sent any more."""
@@ -391,7 +401,7 @@ class Asker:
             self._concurrency.on_timeout(flight, now_s)
         failed.add(error, flight, now_s, self._last_success_s)
         self._give_up(request, error, failed, now_s)
-        doublings = failed.n_failures - 1
+        doublings = min(failed.n_failures - 1, _MOST_DOUBLINGS)
         if failed.is_alone:
             is_noise = error.rate_limited and self._pace.is_noise
             doublings = _NOISE_DOUBLINGS if is_noise else min(doublings, _LIVELY_DOUBLINGS)
@@ -411,9 +421,9 @@ class Asker:
         # Only different requests that fail are an outage, or one that reaches nobody. As long as
         # other questions are under way, these will tell.
         is_outage = error.kind == NOT_CONNECTED or len(self._failing) > 1
-        has_others = self._meter.n_submitted - self._meter.n_done > 1
+        has_others = self._meter.n_submitted - self._meter.n_done - self._n_twins > 1
         is_answering = self._last_success_s >= failed.since_s
-        is_lonely = not (is_outage or has_others or is_answering)
+        is_lonely = not (is_outage or has_others)
         if (
             failed.n_own >= _OWN_ATTEMPTS
             or failed.n_alone >= n_attempts

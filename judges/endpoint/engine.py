@@ -205,7 +205,7 @@ class Engine:
         try:
             most = _MOST_CHAINS * self.config.concurrency
             while self._queue and len(self._chains) < most and not self._ending.done():
-                n_active = len(self._chains) - self._asker.n_backing_off
+                n_active = len(self._chains) - self._asker.n_idle
                 if n_active >= self._slots.concurrency.limit:
                     return
                 caption, index = self._queue.popleft()
