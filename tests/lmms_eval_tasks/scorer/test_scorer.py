@@ -224,8 +224,9 @@ def test_a_cancelled_call_asks_no_more(serve: ServerFactory) -> None:
     n_in_flight = 8
 
     async def score() -> tuple[int, list[CaptionScore]]:
-        settings = {"openai_base_url": server.url, "concurrency": n_in_flight}
-        async with Scorer("vdc", judge="judge", **settings) as scorer:
+        async with Scorer(
+            "vdc", judge="judge", openai_base_url=server.url, concurrency=n_in_flight
+        ) as scorer:
             captions, questions = _many(1000)
             call = asyncio.create_task(scorer.ascore(captions, questions))
             while server.counts.n_answered < 50:
