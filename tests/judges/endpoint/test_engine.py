@@ -456,48 +456,6 @@ def test_the_key_is_nowhere_but_on_the_wire(
     assert not [text for text in texts if key in text]
 
 
-def test_closing_ends_what_is_waiting(serve: ServerFactory, make_engine: EngineFactory) -> None:
-    """A closed engine resolves every open caption with an error instead of hanging its caller."""
-    server = serve(latency_s=30.0)
-    engine = make_engine(server.url, concurrency=2)
-    futures = [engine.submit([_chain(f"prompt {i}", timeout_s=60.0)]) for i in range(6)]
-    while server.counts.n_requests < 2:
-        time.sleep(0.01)
-    engine.close()
-    for future in futures:
-        with pytest.raises(JudgeStoppedError):
-            future.result(timeout=5)
-
-
-def test_what_is_submitted_while_it_closes_is_settled(
-    serve: ServerFactory, make_engine: EngineFactory
-) -> None:
-    """Captions handed in from other threads beside a close end with a result or an error."""
-    server = serve()
-    for _ in range(10):
-        engine = make_engine(server.url)
-        futures: list[Future[list[Asked[str]]]] = []
-        started = threading.Barrier(5)
-
-        def submit(engine: Engine, futures: list[Any], started: threading.Barrier) -> None:
-            started.wait()
-            futures += [engine.submit([_chain("same")]) for _ in range(200)]
-
-        threads = [
-            threading.Thread(target=submit, args=(engine, futures, started)) for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        started.wait()
-        engine.close()
-        for thread in threads:
-            thread.join()
-        assert len(futures) == 800
-        assert not wait(futures, timeout=5).not_done
-        with pytest.raises(JudgeStoppedError, match="judging was ended"):
-            engine.submit([_chain("late")]).result(timeout=5)
-
-
 def test_a_forked_child_is_told_that_nothing_serves_it(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
@@ -740,6 +698,8 @@ def test_submitting_beside_closing_for_seconds_leaves_nothing_open(
     errors = [error for future in futures if (error := future.exception()) is not None]
     assert all(isinstance(error, JudgeStoppedError) for error in errors)
     assert len(errors) < len(futures)
+    with pytest.raises(JudgeStoppedError, match="judging was ended"):
+        engines[-1].submit([_chain("late")]).result(timeout=5)
 
 
 async def _ask(ask: Ask, *, text: str, until_s: float | None = None) -> Asked[str]:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from conftest import EngineFactory, ServerFactory
 from lmms_eval_captions.judges.endpoint.request import Chain, Reply
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, read_free_answer
-from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, read_match
+from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
+from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.verdict import MatchJudgement
 
 
