@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from lmms_eval_captions.analysis.verdict_table import read_verdicts
-    from lmms_eval_captions.lmms_eval_tasks.scorer.reward import CaptionReward
-    from lmms_eval_captions.lmms_eval_tasks.scorer.scorer import CaptionScore, Scorer
+    from lmms_eval_captions.scorer.reward import CaptionReward
+    from lmms_eval_captions.scorer.scorer import CaptionScore, Scorer
 
     __version__: str
 
 __all__ = ["CaptionReward", "CaptionScore", "Scorer", "read_verdicts"]
 
-_SCORER: Final = "lmms_eval_captions.lmms_eval_tasks.scorer"
+_SCORER: Final = "lmms_eval_captions.scorer"
 _HOMES: Final = {
     "CaptionReward": f"{_SCORER}.reward",
     "CaptionScore": f"{_SCORER}.scorer",

@@ -1,8 +1,9 @@
-"""Columns as people have them: lists, and those of pandas, numpy and Arrow."""
+"""Columns as people have them: lists, and those of pandas, numpy and Arrow; names of videos."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
@@ -10,10 +11,10 @@ from lmms_eval_captions.lmms_eval_tasks.clip_protocol import shown
 
 
 def listed(name: str, column: Any) -> list[Any]:  # noqa: ANN401 - whatever holds values
-    """The values of a column, with lists and dictionaries within them; ``None`` for none.
+    """Return the values of a column as Python has them; ``None`` for missing ones.
 
     Args:
-        name: What it is called.
+        name: Name of the column, for messages.
         column: A sequence, a series of pandas, an array of numpy or Arrow.
 
     Raises:
@@ -30,27 +31,27 @@ def listed(name: str, column: Any) -> list[Any]:  # noqa: ANN401 - whatever hold
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - of any column
-    """A value as Python has it: arrays as lists, what is missing as ``None``."""
+    """Return a value as Python has it: arrays as lists, missing values as ``None``."""
     if is_missing(value):
         return None
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {name: plain(each) for name, each in value.items()}
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return [plain(part) for part in value]
     return value
 
 
 def without_nulls(question: object) -> object:
-    """A question without what a table has put in the place of fields that are not there."""
+    """Return a question without the nulls that a table puts in place of missing fields."""
     if not isinstance(question, Mapping):
         return question
     return {name: value for name, value in question.items() if value is not None}
 
 
 def is_missing(value: object) -> bool:
-    """Whether a value stands for none, as ``nan``, ``NA`` and ``NaT`` of pandas do.
+    """Return whether a value stands for none, like ``nan``, ``NA`` and ``NaT`` of pandas.
 
     >>> is_missing(float("nan")), is_missing(None), is_missing("nan")
     (True, True, False)
@@ -61,10 +62,10 @@ def is_missing(value: object) -> bool:
 
 
 def caption_of(value: object) -> str | None:
-    """A caption, ``None`` where there is none.
+    """Return a caption, ``None`` if it is missing.
 
     Raises:
-        DataError: If it is no text.
+        DataError: If it is not text.
     """
     if is_missing(value):
         return None
@@ -74,10 +75,10 @@ def caption_of(value: object) -> str | None:
 
 
 def references_of(value: object) -> list[str]:
-    """Reference captions: one, or a list of them.
+    """Return reference captions out of one text or a list of them.
 
     Raises:
-        DataError: If one is no text.
+        DataError: If one is not text.
     """
     texts = [value] if isinstance(value, str) else ([] if is_missing(value) else value)
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
@@ -85,12 +86,34 @@ def references_of(value: object) -> list[str]:
     return list(texts)
 
 
-def name_of_clip(value: object) -> str:
-    """A clip's name.
+def clip_name(value: object) -> str:
+    """Return the name of a clip.
 
     Raises:
-        DataError: If it is none.
+        DataError: If it is neither text nor a whole number.
     """
     if isinstance(value, (str, int)):
         return str(value)
     raise DataError(f"clip_id: expected text or a whole number, got {shown(value)}")
+
+
+def video_in(folder: Path, name: str) -> Path:
+    """Return the path of a video that data name, which must lie in a folder.
+
+    Raises:
+        DataError: If it lies elsewhere: by its name, or through a link.
+
+    >>> video_in(Path("clips"), "a/b.mp4").as_posix()
+    'clips/a/b.mp4'
+    """
+    path = folder / name
+    try:
+        is_inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # a circle of links, or no name of a file
+        is_inside = False
+    if not is_inside:
+        raise DataError(
+            f"video: expected a file in the folder {folder.absolute()}, got {shown(name)}, which "
+            "lies elsewhere; name its folder with --videos, or videos= in Python"
+        )
+    return path

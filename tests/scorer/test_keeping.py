@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta, betabinom, multivariate_normal, norm
 
-from lmms_eval_captions.lmms_eval_tasks.commands.score.keeping import keep_error
+from lmms_eval_captions.scorer.keeping import keep_error
 from lmms_eval_captions.metrics.intervals import Interval
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from clip_rows import read_rows, rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
-from lmms_eval_captions.lmms_eval_tasks.commands.score import local_engine, shards
+from lmms_eval_captions.scorer import parquet
 
 
 @pytest.fixture
@@ -97,21 +97,21 @@ def test_a_file_that_vanishes_leaves_the_others_alone(
     gone, rows = put(tmp_path, "b"), (tmp_path / "kept.parquet")
     put(tmp_path, "a")
     put(tmp_path, "c")
-    read = shards.read_shard
+    read = parquet.read_shard
 
-    def vanishing(shard: shards.Shard, *args: Any, **kwargs: Any) -> Any:
+    def vanishing(shard: parquet.Shard, *args: Any, **kwargs: Any) -> Any:
         if shard.path == gone:
             gone.rename(rows)
         return read(shard, *args, **kwargs)
 
-    monkeypatch.setattr(local_engine, "read_shard", vanishing)
+    monkeypatch.setattr(parquet, "read_shard", vanishing)
     assert run_score(tmp_path) == 1
     assert "b.parquet: is not there any more" in capsys.readouterr().out
     assert sorted(path.name for path in (tmp_path / "out/scores").iterdir()) == [
         "a.parquet",
         "c.parquet",
     ]
-    monkeypatch.setattr(local_engine, "read_shard", read)
+    monkeypatch.setattr(parquet, "read_shard", read)
     rows.rename(gone)
     n_calls = judge.counts.n_requests
     assert run_score(tmp_path) == 0
@@ -128,14 +128,14 @@ def test_a_file_that_changes_while_it_is_read_is_not_scored(
     """Scores of some of its rows are no scores of the file."""
     changed = put(tmp_path, "a")
     put(tmp_path, "b")
-    read = shards.read_shard
+    read = parquet.read_shard
 
-    def changing(shard: shards.Shard, *args: Any, **kwargs: Any) -> Any:
+    def changing(shard: parquet.Shard, *args: Any, **kwargs: Any) -> Any:
         if shard.path == changed:
             put(tmp_path, "a", 3)
         return read(shard, *args, **kwargs)
 
-    monkeypatch.setattr(local_engine, "read_shard", changing)
+    monkeypatch.setattr(parquet, "read_shard", changing)
     assert run_score(tmp_path) == 1
     assert "it was changed while it was read" in capsys.readouterr().out
     assert [path.name for path in (tmp_path / "out/scores").iterdir()] == ["b.parquet"]

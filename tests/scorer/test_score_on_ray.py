@@ -17,7 +17,7 @@ from clip_rows import rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
-from lmms_eval_captions.lmms_eval_tasks.commands.score.on_ray import joined
+from lmms_eval_captions.scorer.on_ray import joined
 
 pytest.importorskip("ray", reason="Ray is an extra, lmms-eval-captions[ray]")
 

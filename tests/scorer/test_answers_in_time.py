@@ -13,7 +13,7 @@ from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions import CaptionScore, Scorer
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip
-from lmms_eval_captions.lmms_eval_tasks.scorer.answers_in_time import OVER
+from lmms_eval_captions.scorer.scorer import OVER
 from scorers import open_scorer, yes_no
 
 N_QUESTIONS = 20

@@ -229,33 +229,22 @@ def test_a_budget_counts_for_the_whole_batch(serve: ServerFactory, tmp_path: Pat
         assert rewarded(whole) == last
 
 
-def test_a_coroutine_gives_the_same(opened: Open) -> None:
-    """TRL awaits it beside other reward functions."""
-    with opened() as reward:
-        later = reward.asynchronous
-        assert asyncio.iscoroutinefunction(later)
-        assert later.__name__ == "ar"
-        rewards = asyncio.run(later([""] * 4, CAPTIONS, **columns()))
-        assert rewards == rewarded(reward)
-
-
 def test_verl_has_the_same_rewards(opened: Open) -> None:
+    """Questions as ground truth or in mappings, as lists or JSON."""
     truths = [QUESTIONS[clip] for clip in CLIPS]
     infos = [{"clip_id": clip, "index": place} for place, clip in enumerate(CLIPS)]
+    told = [json.dumps({"clip_id": clip, "questions": QUESTIONS[clip]}) for clip in CLIPS]
+
+    async def scored(reward: CaptionReward, *rows: Sequence[object]) -> list[float]:
+        given = zip(CAPTIONS, *rows, strict=True)
+        return await asyncio.gather(*(reward.acompute_score("x", *row) for row in given))
+
     with opened() as reward:
         expected = rewarded(reward)
-        assert reward.compute_scores(["x"] * 4, CAPTIONS, truths, infos) == expected
-        told = [json.dumps({"clip_id": c, "questions": QUESTIONS[c]}) for c in CLIPS]
-        assert reward.compute_scores(["x"] * 4, CAPTIONS, told) == expected
-        single = [
-            reward.compute_score(
-                data_source="x", solution_str=caption, ground_truth=truth, extra_info=info
-            )
-            for caption, truth, info in zip(CAPTIONS, truths, infos, strict=True)
-        ]
-        assert single == expected
-    with opened(missing=None) as left_out, pytest.raises(SettingsError, match="numbers alone"):
-        left_out.compute_scores(["x"] * 4, CAPTIONS, truths, infos)
+        assert asyncio.run(scored(reward, truths, infos)) == expected
+        assert asyncio.run(scored(reward, told)) == expected
+    with opened(missing=None) as left_out, pytest.raises(SettingsError, match="only numbers"):
+        asyncio.run(scored(left_out, truths, infos))
 
 
 def test_rollouts_that_are_awaited_are_asked_about_together(

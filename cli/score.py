@@ -88,7 +88,7 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _score(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.lmms_eval_tasks.commands.score.score import Options, score
+    from lmms_eval_captions.scorer.command import Options, score
 
     options = Options(
         inputs=arguments.inputs,
@@ -127,10 +127,14 @@ def _renamed(text: str) -> tuple[str, str]:
 
 
 def _share(text: str) -> float:
+    """Return a share, which may be given in percent."""
     try:
-        value = float(text)
+        value = float(text.removesuffix("%"))
     except ValueError:
         value = 0.0
+    value = value / 100 if value > 1 or text.endswith("%") else value
     if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"expected a share above 0, at most 1, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected a share above 0, at most 1, such as 0.8, or percent, such as 80, got {text!r}"
+        )
     return value

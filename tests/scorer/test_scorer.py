@@ -26,7 +26,7 @@ from lmms_eval_captions.judges.errors import (
     SettingsError,
 )
 from lmms_eval_captions.judges.settings import JudgeSettings, variables_of
-from lmms_eval_captions.lmms_eval_tasks.scorer.keywords import ScorerSettings
+from lmms_eval_captions.scorer.settings import ScorerSettings
 
 
 @pytest.fixture(autouse=True)

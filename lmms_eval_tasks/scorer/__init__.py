@@ -1,1 +1,0 @@
-"""Captions scored by a function call, with the tasks' prompts, readers, store and arithmetic."""

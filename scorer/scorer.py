@@ -1,0 +1,589 @@
+"""Captions scored like the tasks do: the same prompts, readers, stored replies and arithmetic."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED, Purse, load_prices, require_price
+from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
+from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.progress import Totals
+from lmms_eval_captions.judges.endpoint.request import (
+    NO_USAGE,
+    SHOWN,
+    Ask,
+    Asked,
+    Chain,
+    Reply,
+    Request,
+)
+from lmms_eval_captions.judges.errors import (
+    INSTALL_EVAL,
+    DataError,
+    JudgeStoppedError,
+    SettingsError,
+    TooLateError,
+)
+from lmms_eval_captions.judges.settings import data_settings
+from lmms_eval_captions.judges.verdict import Judgement
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames, shown
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
+    Judged,
+    caption_digest,
+    caption_score,
+    record_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, values_of
+from lmms_eval_captions.lmms_eval_tasks.session import (
+    engine_config,
+    require_judge,
+    settled,
+    without_judge,
+)
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+from lmms_eval_captions.scorer.columns import (
+    caption_of,
+    clip_name,
+    is_missing,
+    listed,
+    references_of,
+    video_in,
+    without_nulls,
+)
+from lmms_eval_captions.scorer.settings import documents_of, protocol_of, read_keywords
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from lmms_eval_captions.scorer.settings import ScorerSettings
+
+T = TypeVar("T")
+
+_CLOSED: Final = "this scorer is closed; make another one"
+_AHEAD: Final = 16
+"""Questions that are submitted and not answered, as a multiple of the requests in flight."""
+_LEAST_AHEAD: Final = 512
+NO_CAPTION_GIVEN: Final = "none was given"
+OVER: Final = str(TooLateError())
+"""Reason of a question whose time was over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionScore:
+    """A caption's scores."""
+
+    clip_id: str
+    scores: Mapping[str, float]
+    """Metric to the caption's own score, as in lmms-eval's samples; ``nan`` if it has none."""
+    n_questions: int
+    """Questions times judge runs."""
+    n_unscored: int
+    """Those without a verdict."""
+    reasons: Mapping[str, int]
+    """Why questions are unscored, to their number."""
+    judgements: Sequence[Judgement] = field(repr=False)
+    """Verdict and reply of each question, judge run by judge run."""
+    record: CaptionRecord = field(repr=False)
+    """What the tasks keep of a caption."""
+
+
+class Pending:
+    """A submitted caption; calling it waits for its scores."""
+
+    def __init__(
+        self, future: Future[Any] | None, until_s: float | None, score: Callable[[], CaptionScore]
+    ) -> None:
+        self._future = future
+        self._until_s = until_s
+        self._score = score
+
+    def __call__(self) -> CaptionScore:
+        return self._score()
+
+    async def settled(self) -> None:
+        """Wait until calling it returns at once; if cancelled, nothing more is asked."""
+        if self._future is not None:
+            try:
+                await asyncio.wait([asyncio.wrap_future(self._future)], timeout=left_s(self._until_s))
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+
+    def cancel(self) -> None:
+        """Ask nothing more about the caption."""
+        if self._future is not None:
+            self._future.cancel()
+
+
+class Scorer:
+    """Scores captions by one protocol. Close it, or use it as a context manager; thread-safe.
+
+    Scorers of one process with equal settings share an engine: a request that several make is
+    sent once, and concurrency, rate and cost limit are those of all of them.
+
+    >>> with Scorer("vdc", judge="lexical") as scorer:  # doctest: +SKIP
+    ...     scores = scorer.score(["A dog runs."], [[{"question": "Who runs?", "answer": "A dog"}]])
+    ...     scores[0].scores["vdc_acc"]
+    100.0
+
+    Args:
+        protocol: ``vdc``, ``vidcapbench``, ``vcapsbench``, ``capquiz``, ``gveval_ref_free``,
+            ``gveval_ref_only``, ``gveval_combined``, ``vllm_judge``; or a task of lmms-eval, such
+            as ``vdc_camera``, for captions of the benchmark's own videos.
+        progress: Draw a bar of the questions.
+        videos: Folder in which videos lie whose names are texts (default: the current one).
+        purse: Shares the cost limit with other processes (default: not shared).
+        settings: In place of the environment's.
+
+    Raises:
+        SettingsError: If a setting cannot be used, or the judge cannot be asked.
+        JudgeStoppedError: If there is a cost limit and the price of the judge is not known.
+    """
+
+    def __init__(
+        self,
+        protocol: str,
+        *,
+        progress: bool = False,
+        videos: str | Path | None = None,
+        purse: Purse | None = None,
+        **settings: Unpack[ScorerSettings],
+    ) -> None:
+        self.protocol = protocol_of(protocol)
+        self.settings = read_keywords(settings)
+        self.benchmark = self.protocol.benchmark
+        self.config = self.benchmark.judge_config(self.settings)
+        self.videos = Path(videos or ".").expanduser()
+        require_judge(self.config, self.settings)
+        if "video" in self.protocol.needs and find_spec("av") is None:
+            raise SettingsError(
+                f"{protocol}: reading videos needs av, which is not installed. Run: {INSTALL_EVAL}"
+            )
+        if self.config.asks_endpoint and self.settings.max_cost_usd is not None:
+            prices = load_prices(self.settings.prices)
+            require_price(self.config.model, prices, self.settings.endpoint.urls)
+        self._engine_config = replace(
+            engine_config(self.settings), progress=progress, purse=purse, outage_is_final=False
+        )
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._shared: _SharedEngine | None = None
+        self._is_closed = False
+        self._pending: weakref.WeakSet[Pending] = weakref.WeakSet()
+        self._usage, self._spent_usd = Totals(), 0.0
+
+    def __enter__(self) -> Scorer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Scorer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the scores of each caption."""
+        return tuple(self.benchmark.metrics)
+
+    @property
+    def headline(self) -> str:
+        """Name of the metric that stands for the others."""
+        return self.benchmark.headline
+
+    def score(
+        self,
+        captions: Sequence[str | None],
+        questions: Sequence[Sequence[object]] | None = None,
+        frames: Sequence[Frames | None] | None = None,
+        *,
+        references: Sequence[Sequence[str]] | None = None,
+        clip_ids: Sequence[str] | None = None,
+    ) -> list[CaptionScore]:
+        """Return the scores of captions, in their order.
+
+        Args:
+            captions: Shape (n_captions,), unchanged; one without a word counts as in the tasks,
+                ``None`` is a missing one and is unscored.
+            questions: Those of each caption, as the benchmark's official files have them; by
+                default those of the benchmark about ``clip_ids``.
+            frames: File of a video of each caption, or frames in order of time. A text names a file
+                in the folder ``videos``; a ``Path`` may lie anywhere.
+            references: Reference captions of each caption.
+            clip_ids: Names of the clips (default: their indices).
+
+        Raises:
+            ValueError: If these differ in length.
+            DataError: If a clip's questions are not of the official form, or it lacks what the
+                protocol needs; the text names the clip. Nothing is asked then.
+        """
+        return list(self.stream(self._clips(captions, questions, frames, references, clip_ids)))
+
+    async def ascore(
+        self,
+        captions: Sequence[str | None],
+        questions: Sequence[Sequence[object]] | None = None,
+        frames: Sequence[Frames | None] | None = None,
+        *,
+        references: Sequence[Sequence[str]] | None = None,
+        clip_ids: Sequence[str] | None = None,
+    ) -> list[CaptionScore]:
+        """Return what :meth:`score` does; if cancelled, nothing more is asked."""
+        clips = await asyncio.to_thread(
+            self._clips, captions, questions, frames, references, clip_ids
+        )
+        pending: list[Pending] = []
+        try:
+            for clip, caption in clips:
+                pending.append(self.submit(self.document(clip), caption))
+                await asyncio.sleep(0)
+            for each in pending:
+                await each.settled()
+            return [each() for each in pending]
+        except BaseException:
+            for each in pending:
+                each.cancel()
+            raise
+
+    def stream(self, clips: Iterable[tuple[Clip, str | None]]) -> Iterator[CaptionScore]:
+        """Yield the scores of any number of captions, in their order, with few in memory at once.
+
+        Args:
+            clips: Each clip with its caption; read as the judge gets on.
+
+        Raises:
+            DataError: Like :meth:`score`, when it is the clip's turn.
+        """
+        pending: deque[tuple[int, Pending]] = deque()
+        n_ahead, most = 0, max(_LEAST_AHEAD, _AHEAD * self.settings.concurrency)
+        for clip, caption in clips:
+            doc = self.document(clip)
+            n_questions = max(1, len(self.benchmark.questions(doc)) * self.config.runs)
+            pending.append((n_questions, self.submit(doc, caption)))
+            n_ahead += n_questions
+            while n_ahead > most:
+                n_done, wait = pending.popleft()
+                yield wait()
+                n_ahead -= n_done
+        for _, wait in pending:
+            yield wait()
+
+    def document(self, clip: Clip) -> Doc:
+        """Return a clip as a document of the benchmark.
+
+        Raises:
+            DataError: If it cannot be one, or its video lies in another folder; the text names the
+                clip.
+        """
+        is_custom = clip.questions is not None or clip.references or clip.frames is not None
+        official = None if is_custom else self._official.get(clip.clip_id)
+        if official is not None:
+            return official
+        try:
+            if isinstance(clip.frames, str):
+                clip = replace(clip, frames=video_in(self.videos, clip.frames))
+            return self.protocol.document_of(clip)
+        except DataError as error:
+            raise DataError(f"clip {clip.clip_id!r}: {error}") from error
+
+    def submit(self, doc: Doc, caption: str | None, *, until_s: float | None = None) -> Pending:
+        """Submit a caption; never waits.
+
+        Args:
+            doc: The clip, see :meth:`document`.
+            caption: Candidate caption, ``None`` if there is none.
+            until_s: Time, by :func:`time.monotonic`, from which on what is not answered is unscored
+                (default: wait for all).
+        """
+        text = NoCaption(NO_CAPTION_GIVEN) if caption is None else caption
+        questions = self.benchmark.questions(doc)
+        future, wait = self._judged(text, questions, until_s)
+
+        def scored() -> CaptionScore:
+            judged = wait()
+            record = record_of(self.benchmark, self._task(doc), doc, text, questions, judged)
+            return CaptionScore(
+                clip_id=record.video_id,
+                scores={
+                    name: caption_score(metric, record, record.values[name])
+                    for name, metric in self.benchmark.metrics.items()
+                },
+                n_questions=record.n_questions,
+                n_unscored=record.n_unscored,
+                reasons=record.reasons,
+                judgements=judged.judgements,
+                record=record,
+            )
+
+        pending = Pending(future, until_s, scored)
+        self._pending.add(pending)
+        return pending
+
+    def totals(self, scores: Iterable[CaptionScore]) -> dict[str, float]:
+        """Return each metric over captions, like the task: ``nan`` if too much is unscored."""
+        records = [score.record for score in scores]
+        return values_of(self.benchmark, records, max_unscored=self.settings.max_unscored)
+
+    def signature(self, scores: Iterable[CaptionScore]) -> str:
+        """Return what the scores were computed with, as the tasks print it."""
+        return signature_of([score.record for score in scores])
+
+    @property
+    def usage(self) -> Totals:
+        """Counts of what was asked so far, by all scorers that share the engine."""
+        shared = self._shared
+        return self._usage if shared is None else shared.engine.totals()
+
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that are billed or may be, by all scorers that share the engine."""
+        shared = self._shared
+        return self._spent_usd if shared is None else shared.engine.spent_usd
+
+    @property
+    def stopped(self) -> str | None:
+        """Reason why nothing more is asked of the judge, ``None`` if it is."""
+        if self._is_closed:
+            return _CLOSED
+        shared = self._shared
+        return None if shared is None else shared.stopped(self.config.model)
+
+    def close(self) -> None:
+        """Stop: nothing more is asked for this scorer, and everything answered is on disk."""
+        with self._lock:
+            shared, self._shared, self._is_closed = self._shared, None, True
+        if shared is not None:
+            self._leave()
+            for pending in list(self._pending):
+                pending.cancel()
+            self._usage, self._spent_usd = shared.engine.totals(), shared.engine.spent_usd
+
+    def _clips(
+        self,
+        captions: Sequence[str | None],
+        questions: Sequence[Sequence[object]] | None,
+        frames: Sequence[Frames | None] | None,
+        references: Sequence[Sequence[str]] | None,
+        clip_ids: Sequence[str] | None,
+    ) -> list[tuple[Clip, str | None]]:
+        texts = listed("captions", captions)
+        n = len(texts)
+        columns = {
+            "questions": [None] * n if questions is None else listed("questions", questions),
+            "frames": [None] * n if frames is None else _seen(frames),
+            "references": [None] * n if references is None else listed("references", references),
+            "clip_ids": list(range(n)) if clip_ids is None else listed("clip_ids", clip_ids),
+        }
+        for name, column in columns.items():
+            if len(column) != n:
+                raise ValueError(f"{name}: expected {n}, one for each caption, got {len(column)}")
+        clips = [
+            Clip(
+                clip_id=clip_name(clip_id),
+                questions=None if questions is None else _questions(asked),
+                frames=seen,
+                references=references_of(told),
+                cache=self.settings.cache,
+            )
+            for asked, seen, told, clip_id in zip(*columns.values(), strict=True)
+        ]
+        for clip in clips:  # before anything is asked
+            self.document(clip)
+        return list(zip(clips, map(caption_of, texts), strict=True))
+
+    def _judged(
+        self, caption: str, questions: Sequence[Any], until_s: float | None
+    ) -> tuple[Future[Any] | None, Callable[[], Judged[Any]]]:
+        unasked: Judged[Any] | None = without_judge(
+            caption, self.config, lambda config: self.benchmark.silences(questions, config)
+        )
+        if unasked is not None:
+            return None, lambda: unasked
+        chains = self.benchmark.chains(questions, caption, self.config)
+        answers = None if until_s is None else _AnswersInTime(chains, until_s)
+        future: Future[list[Sequence[Any]]] = self._engine().submit(
+            chains if answers is None else answers.chains, about=caption_digest(caption)
+        )
+
+        def result() -> Judged[Any]:
+            try:
+                judged, is_late = future.result(left_s(until_s)), answers and answers.is_late
+            except FutureTimeoutError:
+                judged, is_late = list(answers.results) if answers else [], True
+            return Judged(judged, self.config, None, late=OVER if is_late else None)
+
+        return future, settled(
+            result,
+            replace_reason=lambda reason: Judged((), self.config, reason),
+            is_settled=future.done,
+            settings=self.settings,
+        )
+
+    def _engine(self) -> Engine:
+        """Return the engine, which the first caption that is asked about opens."""
+        if self._pid != os.getpid():  # forked: the engine's thread, and who waits, stayed behind
+            self._pid, self._lock, self._shared = os.getpid(), threading.Lock(), None
+        with self._lock:
+            if self._is_closed:
+                raise JudgeStoppedError(_CLOSED)
+            if self._shared is None:
+                self._shared = _ENGINES.join(self._engine_config, self.config.model)
+                # A scorer that is dropped leaves its engine, too.
+                self._leave = weakref.finalize(self, _ENGINES.leave, self._shared)
+            return self._shared.engine
+
+    @cached_property
+    def _official(self) -> Mapping[str, Doc]:
+        """Documents of the task's own videos."""
+        return documents_of(self.protocol, data_settings())
+
+    def _task(self, doc: Doc) -> Task:
+        """Return the task of a document if the protocol has a task's name, else the protocol's.
+
+        Only a task's own captions have the task's fields in their signature, such as the prompt.
+        """
+        task = self.benchmark.tasks.get(self.protocol.name)
+        if task is None or any(doc.get(name) != value for name, value in task.fields.items()):
+            return self.protocol.task
+        return task
+
+
+def left_s(until_s: float | None) -> float | None:
+    """Return seconds until a time of :func:`time.monotonic`, >= 0; ``None`` without an end."""
+    return None if until_s is None else max(0.0, until_s - time.monotonic())
+
+
+class _SharedEngine:
+    """An engine with the number of its scorers."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self.config = config
+        self.engine = Engine(config)
+        self.n_scorers = 0
+
+    def stopped(self, model: str) -> str | None:
+        """Return why nothing more is asked of a model, ``None`` if it is."""
+        if self.engine.defect is not None:
+            return f"judging ended after an internal error: {self.engine.defect}"
+        return next(filter(None, (self.engine.stopped(model, shown) for shown in SHOWN)), None)
+
+
+class _Engines:
+    """Engines of this process, one per endpoint and settings."""
+
+    def __init__(self) -> None:
+        self._forget()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """Start afresh, as in a forked child: the engines' threads stayed in the parent."""
+        self._lock = threading.Lock()
+        self._open: list[_SharedEngine] = []
+
+    def join(self, config: EngineConfig, model: str) -> _SharedEngine:
+        """Return the engine of these settings, which is opened if none is open.
+
+        One that a wrong key has stopped, say, is not shared any more; the cost limit stays one.
+        """
+        with self._lock:
+            for shared in self._open:
+                stopped = shared.stopped(model)
+                is_usable = stopped is None or stopped.startswith(LIMIT_REACHED)
+                if is_usable and replace(shared.config, progress=config.progress) == config:
+                    break
+            else:
+                shared = _SharedEngine(config)
+                self._open.append(shared)
+            shared.n_scorers += 1
+            return shared
+
+    def leave(self, shared: _SharedEngine) -> None:
+        """Have one scorer less use an engine; the last one closes it."""
+        with self._lock:
+            shared.n_scorers -= 1
+            is_last = shared.n_scorers == 0
+            if is_last and shared in self._open:
+                self._open.remove(shared)
+        if is_last:
+            shared.engine.close()
+
+
+_ENGINES: Final = _Engines()
+
+
+class _AnswersInTime:
+    """Chains whose results so far can be had when time is over.
+
+    What is on the wire then is answered and stored all the same. Nothing more is sent: neither what
+    waits for its turn, nor a second step, nor what is to be sent again.
+
+    Args:
+        chains: As an engine takes them.
+        until_s: End of the time, by :func:`time.monotonic`.
+
+    Attributes:
+        chains: The same for the engine; a chain that is too late gives nothing.
+        results: Result of each chain so far, empty if there is none.
+        is_late: True if a chain was too late.
+    """
+
+    def __init__(self, chains: Sequence[Chain[Sequence[Any]]], until_s: float) -> None:
+        self._until_s = until_s
+        self.chains = [partial(self._run, index, chain) for index, chain in enumerate(chains)]
+        self.results: list[Sequence[Any]] = [()] * len(chains)
+        self.is_late = False
+
+    async def _run(self, index: int, chain: Chain[Sequence[Any]], ask: Ask) -> Sequence[Any]:
+        is_late = False
+
+        async def ask_in_time(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+            nonlocal is_late
+            if time.monotonic() < self._until_s:
+                asked = await ask(replace(request, until_s=self._until_s), read)
+            else:
+                asked = Asked(None, "", OVER, cached=False, usage=NO_USAGE, failure="unavailable")
+            is_late = is_late or asked.reason == OVER
+            return asked
+
+        result = await chain(ask_in_time)
+        if is_late and any(judgement.reason is not None for judgement in result):
+            self.is_late = True
+            return ()
+        self.results[index] = result
+        return result
+
+
+def _seen(frames: Any) -> list[Any]:  # noqa: ANN401 - a column of pictures
+    """Return what is seen of each clip; not converted, as it may be large."""
+    if isinstance(frames, (str, bytes, Path)):
+        raise DataError(f"frames: expected a list with one value for each caption, got {frames!r}")
+    return [None if is_missing(value) else value for value in frames]
+
+
+def _questions(value: object) -> Sequence[object]:
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise DataError(
+            f"questions: expected a list of questions for each caption, got {shown(value)}"
+        )
+    return [without_nulls(question) for question in value]

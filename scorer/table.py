@@ -1,0 +1,473 @@
+"""Tables of captions, and the tables of their scores: a row for each row, in the same order."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lmms_eval_captions.judges.endpoint.cost import Purse
+from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
+from lmms_eval_captions.judges.settings import JudgeSettings, data_settings
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
+from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
+from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
+from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
+from lmms_eval_captions.model_wrappers.no_caption import NoCaption
+from lmms_eval_captions.scorer.columns import (
+    caption_of,
+    clip_name,
+    references_of,
+    video_in,
+    without_nulls,
+)
+from lmms_eval_captions.scorer.scorer import NO_CAPTION_GIVEN, CaptionScore, Scorer
+from lmms_eval_captions.scorer.settings import KEYS, ScorerSettings, protocol_of, read_keywords
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+    from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+
+COLUMNS: Final = ("clip_id", "caption", "questions", "reference", "video")
+"""Columns that are read, by our names."""
+HALVES: Final = ("first_half", "second_half")
+"""Columns of the headline by every other question, or judge run."""
+_WHY_NONE: Final = "why there is no caption"
+"""Column of captions that were to be written and are missing."""
+_AHEAD: Final = 8
+"""Rows that are submitted and not answered, as a multiple of the requests in flight."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Captioning:
+    """Settings of the captioner that writes missing captions."""
+
+    captioner: str
+    """One of our captioners, or a custom class as ``package.module:Class``."""
+    arguments: str = ""
+    """As lmms-eval's ``--model_args``."""
+    prompt: str
+    """Question about each clip."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreSpec:
+    """Settings of scoring tables. Can be pickled; holds no key."""
+
+    protocol_name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the scorer by keyword, without keys."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Our name of a column to that in the tables, if it differs."""
+    videos: Path = Path()
+    """Folder in which the videos lie."""
+    captioning: Captioning | None = None
+    """Captioner of missing captions; ``None`` leaves them unscored."""
+    unavailable: tuple[str, ...] = ()
+    """Metrics that cannot be computed on the machine of the command, whatever the judge says."""
+
+    @classmethod
+    def of_settings(
+        cls,
+        protocol: str,
+        settings: JudgeSettings,
+        *,
+        videos: Path | None = None,
+        **more: Any,  # noqa: ANN401 - its other fields
+    ) -> ScoreSpec:
+        """Return the spec of a run with these settings.
+
+        Raises:
+            SettingsError: If there is no protocol of this name.
+        """
+        known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
+        # Other processes, and other machines, work in other folders.
+        keywords = {
+            name: value.absolute() if isinstance(value := getattr(settings, name), Path) else value
+            for name in sorted(known - set(KEYS))
+        }
+        metrics = protocol_of(protocol).benchmark.metrics.items()
+        return cls(
+            protocol_name=protocol,
+            settings=keywords,
+            videos=(videos or Path()).expanduser().absolute(),
+            unavailable=tuple(n for n, metric in metrics if metric.unavailable_here() is not None),
+            **more,
+        )
+
+    @cached_property
+    def protocol(self) -> ClipProtocol:
+        """The protocol."""
+        return protocol_of(self.protocol_name)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that tables must have, by their own names."""
+        needed = {"clip_id", "caption", *self.protocol.needs}
+        if self.captioning is not None:
+            needed = (needed - {"caption"}) | {"video"}
+        return [self.name_of(name) for name in COLUMNS if name in needed]
+
+    @property
+    def read_columns(self) -> list[str]:
+        """Columns that are read: if captions are written, there may be some, too."""
+        return list(dict.fromkeys([*self.columns, self.name_of("caption")]))
+
+    @property
+    def concurrency(self) -> int:
+        """Requests that may be in flight."""
+        return int(self.settings["concurrency"])
+
+    def name_of(self, column: str) -> str:
+        """Return a column's name in the tables."""
+        return self.names.get(column, column)
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything that affects scores, 16 letters."""
+        settings = read_keywords(self.settings)
+        config = self.protocol.benchmark.judge_config(settings)
+        made_of = [
+            self.protocol_name,
+            (config.model, config.protocol, config.temperature, config.max_tokens, config.runs),
+            {**config.signature_fields, **config.prompts.extras(self.protocol.task.judge_prompts)},
+            dict(self.names),
+            None if self.captioning is None else asdict(self.captioning),
+            str(self.videos) if self.name_of("video") in self.columns else None,
+            str(data_settings().t5),  # counts tokens, of which metrics are made
+            sorted(settings.endpoint.names) if settings.store_by == "endpoint" else None,
+            self.unavailable,
+        ]
+        return hashlib.blake2b(json.dumps(made_of).encode(), digest_size=8).hexdigest()
+
+    def divided(self, n_scorers: int) -> ScoreSpec:
+        """Return the spec of each of several scorers, for concurrency and rate of all together."""
+        rate = self.settings.get("rate")
+        shares = {
+            "rate": None if rate is None else rate / n_scorers,
+            "concurrency": math.ceil(self.concurrency / n_scorers),
+        }
+        return replace(self, settings={**self.settings, **shares})
+
+
+def schema_of(spec: ScoreSpec) -> pa.Schema:
+    """Return the columns of scored rows.
+
+    ``clip_id``; ``caption``, if some are written; a score for each metric, null if there is none;
+    ``n_questions`` (times judge runs) and ``n_unscored``; ``why_unscored``, null if all are scored;
+    ``is_empty``; ``is_open``, true if a later run may have more verdicts; the ``verdicts`` that the
+    headline reads, shape (runs, values); :data:`HALVES`; ``parts``, see :func:`_parts`, from which
+    scores of any set of clips follow; ``judged_by``, the signature without its counts.
+    """
+    import pyarrow as pa
+
+    benchmark = spec.protocol.benchmark
+    is_label = bool(benchmark.metrics[benchmark.headline].labels)
+    number = pa.float64()
+    return pa.schema(
+        [
+            ("clip_id", pa.string()),
+            *([] if spec.captioning is None else [("caption", pa.string())]),
+            *((name, number) for name in benchmark.metrics),
+            ("n_questions", pa.int32()),
+            ("n_unscored", pa.int32()),
+            ("why_unscored", pa.string()),
+            ("is_empty", pa.bool_()),
+            ("is_open", pa.bool_()),
+            ("verdicts", pa.list_(pa.list_(pa.string() if is_label else number))),
+            *((name, number) for name in HALVES),
+            ("parts", pa.list_(pa.list_(number))),
+            ("judged_by", pa.string()),
+        ]
+    )
+
+
+class TableScorer:
+    """Scores the rows of tables by one spec. Close it, or use it as a context manager.
+
+    Args:
+        spec: The spec.
+        progress: Draw a bar of the questions.
+        purse: Shares the cost limit with other processes.
+
+    Raises:
+        SettingsError: If the settings cannot be used.
+    """
+
+    def __init__(
+        self, spec: ScoreSpec, *, progress: bool = False, purse: Purse | None = None
+    ) -> None:
+        self.spec = spec
+        self.schema = schema_of(spec)
+        self._scorer = Scorer(spec.protocol_name, progress=progress, purse=purse, **spec.settings)
+
+    def __enter__(self) -> TableScorer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def scored(
+        self, tables: Iterable[tuple[int, pa.Table | DataError | None]]
+    ) -> Iterator[tuple[int, pa.Table | DataError | None]]:
+        """Yield the scores of tables, in their order; the judge is never idle between tables.
+
+        Args:
+            tables: Number of a file with its next rows, why there are no more, or ``None`` at its
+                end.
+
+        Raises:
+            JudgeStoppedError: If the judge is asked nothing more: rows without scores are not a
+                result then.
+        """
+        pending: deque[tuple[int, int, Callable[[], pa.Table] | DataError | None]] = deque()
+        n_ahead, most = 0, _AHEAD * self.spec.concurrency
+        for number, table in tables:
+            if table is None or isinstance(table, DataError):
+                pending.append((number, 0, table))
+            else:
+                pending.append((number, table.num_rows, self._submit(table)))
+                n_ahead += table.num_rows
+            while pending and n_ahead > most:
+                first, n_rows, wait = pending.popleft()
+                yield first, wait() if callable(wait) else wait
+                n_ahead -= n_rows
+        for first, _, wait in pending:
+            yield first, wait() if callable(wait) else wait
+
+    def close(self) -> None:
+        """Stop: nothing more is sent, and everything answered is on disk."""
+        self._scorer.close()
+
+    def _submit(self, table: pa.Table) -> Callable[[], pa.Table]:
+        import pyarrow as pa
+
+        waits = [self._submit_row(row) for row in _rows(table, self.spec)]
+
+        def scored() -> pa.Table:
+            rows = [wait() for wait in waits]
+            if self._scorer.stopped is not None:
+                raise JudgeStoppedError(self._scorer.stopped)
+            return pa.Table.from_pylist(rows, schema=self.schema)
+
+        return scored
+
+    def _submit_row(self, row: Mapping[str, Any]) -> Callable[[], dict[str, object]]:
+        clip_id, caption = row["clip_id"], row["caption"]
+        try:
+            clip = self._clip(row)
+            pending = self._scorer.submit(self._scorer.document(clip), caption_of(caption))
+        except DataError as error:
+            # The clip's name stands next to it.
+            problem = str(error).removeprefix(f"clip {str(clip_id)!r}: ")
+        else:
+            return lambda: self._scored_row(pending(), caption)
+        return lambda: {
+            "clip_id": None if clip_id is None or isinstance(clip_id, _NotText) else str(clip_id),
+            "caption": caption if isinstance(caption, str) and not is_none(caption) else None,
+            "why_unscored": problem,
+            "is_empty": False,
+            # A row stays as it is, but the benchmark's own data may be there the next time.
+            "is_open": not self.spec.protocol.needs,
+        }
+
+    def _clip(self, row: Mapping[str, Any]) -> Clip:
+        for name, value in row.items():
+            if isinstance(value, _NotText):
+                raise DataError(f"{name}: expected text in UTF-8, got {value}")
+        if row["clip_id"] is None:
+            raise DataError("the row has no clip_id")
+        video, cache = row.get("video"), self.spec.settings.get("cache")
+        if video is not None and not isinstance(video, str):
+            raise DataError(f"video: expected the name of a file, got {shown(video)}")
+        return Clip(
+            clip_id=clip_name(row["clip_id"]),
+            questions=_questions(row["questions"]) if "questions" in row else None,
+            references=references_of(row.get("reference")),
+            frames=None if video is None else video_in(self.spec.videos, video),
+            cache=None if cache is None else Path(cache),
+        )
+
+    def _scored_row(self, score: CaptionScore, caption: str | None) -> dict[str, object]:
+        benchmark, record = self._scorer.benchmark, score.record
+        lacks_a_metric = any(
+            name not in self.spec.unavailable and metric.unavailable([record]) is not None
+            for name, metric in benchmark.metrics.items()
+        )
+        extras = {"runs": str(record.runs), "protocol": str(record.protocol), **record.extras}
+        return {
+            "clip_id": score.clip_id,
+            "caption": None if is_none(caption) else caption,
+            **{name: _number(value) for name, value in score.scores.items()},
+            "n_questions": score.n_questions,
+            "n_unscored": score.n_unscored,
+            "why_unscored": max(score.reasons, key=score.reasons.__getitem__, default=None),
+            "is_empty": bool(record.n_empty),
+            "is_open": lacks_a_metric or any(map(_may_pass, score.reasons)),
+            "verdicts": record.values[benchmark.headline],
+            **dict(zip(HALVES, map(_number, _halves(benchmark, record)), strict=True)),
+            "parts": _parts(benchmark, record),
+            "judged_by": str(Signature(record.task, {"judge": record.judge, **extras})),
+        }
+
+
+class TableCaptioner:
+    """Writes the missing captions of tables. Close it, or use it as a context manager.
+
+    Raises:
+        SettingsError: If there is no such captioner, or its arguments cannot be used.
+    """
+
+    def __init__(self, spec: ScoreSpec, captioning: Captioning) -> None:
+        self._spec = spec
+        self._captioner = ClipCaptioner(
+            captioning.captioner, captioning.arguments, prompt=captioning.prompt
+        )
+
+    def __enter__(self) -> TableCaptioner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._captioner.close()
+
+    def fill(self, table: pa.Table) -> pa.Table:
+        """Return the rows with a caption each, or with why there is none."""
+        import pyarrow as pa
+
+        name = self._spec.name_of("caption")
+        found = _values(table[name]) if name in table.column_names else [None] * table.num_rows
+        captions: list[str | None] = []
+        reasons: list[str | None] = []
+        due: dict[int, Path] = {}
+        videos = _values(table[self._spec.name_of("video")])
+        for index, (value, video) in enumerate(zip(found, videos, strict=True)):
+            caption = reason = None
+            try:
+                caption = caption_of(value)
+                if caption is None and isinstance(video, str):
+                    due[index] = video_in(self._spec.videos, video)
+            except DataError as error:
+                reason = str(error)
+            captions.append(caption)
+            reasons.append(reason)
+        written = self._captioner.captions(list(due.values()))
+        for index, caption in zip(due, written, strict=True):
+            if isinstance(caption, NoCaption):
+                reasons[index] = caption.reason
+            else:
+                captions[index] = caption
+        table = table.drop_columns([name]) if name in table.column_names else table
+        table = table.append_column(name, pa.array(captions, pa.string()))
+        return table.append_column(_WHY_NONE, pa.array(reasons, pa.string()))
+
+
+class _NotText(str):
+    """Stands for a text that is not UTF-8, or for a value with one; says why."""
+
+    __slots__ = ()
+
+
+def is_none(caption: object) -> bool:
+    """Return whether a caption stands for a missing one."""
+    return caption is None or isinstance(caption, NoCaption | _NotText)
+
+
+def _rows(table: pa.Table, spec: ScoreSpec) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table by our names; texts that are not UTF-8 as :class:`_NotText`."""
+    needed = ("clip_id", "caption", *spec.protocol.needs)
+    columns = {name: _values(table[spec.name_of(name)]) for name in needed}
+    reasons = table[_WHY_NONE].to_pylist() if _WHY_NONE in table.column_names else None
+    for index in range(table.num_rows):
+        row = {name: values[index] for name, values in columns.items()}
+        if reasons is not None and reasons[index] is not None:
+            row["caption"] = NoCaption(reasons[index])
+        yield row
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        return [_value(scalar) for scalar in column]
+
+
+def _value(scalar: Any) -> Any:  # noqa: ANN401 - of pyarrow
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError as error:
+        return _NotText(error)
+
+
+def _questions(value: object) -> Sequence[object]:
+    """Return questions out of a list, or the text of one in JSON."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"questions: expected a list, or one in JSON: {error}") from error
+    if not isinstance(value, list):
+        raise DataError(f"questions: expected a list, or one in JSON, got {shown(value)}")
+    return [without_nulls(question) for question in value]
+
+
+def _may_pass(reason: str) -> bool:
+    """Return whether a later run may have a verdict on a question that has none for a reason.
+
+    >>> _may_pass("unreadable reply, asked 4 times"), _may_pass("gave up on this request: busy")
+    (False, True)
+    """
+    is_final = kind_of(reason) in ("unreadable", "empty")
+    return not is_final and reason != f"{NO_CAPTION}{NO_CAPTION_GIVEN}"
+
+
+def _halves(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> tuple[float, float]:
+    """Return the headline by every other question; of one question, by every other judge run."""
+    metric, runs = benchmark.metrics[benchmark.headline], record.values[benchmark.headline]
+    n = metric.n_values
+    if all(len(run) <= n for run in runs):
+        return caption_score(metric, record, runs[::2]), caption_score(metric, record, runs[1::2])
+    first, second = (
+        [
+            [value if index // n % 2 == half else None for index, value in enumerate(run)]
+            for run in runs
+        ]
+        for half in (0, 1)
+    )
+    return caption_score(metric, record, first), caption_score(metric, record, second)
+
+
+def _parts(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> list[list[float]]:
+    """Return what a caption adds to each metric's ratios, numerator and denominator in turn.
+
+    Returns:
+        Shape (n_runs * n_metrics, 2 * n_ratios of the metric), run by run.
+    """
+    n_runs = max(map(len, record.values.values()), default=0)
+    return [
+        [
+            float(number)
+            for pair in metric.ratios([record.values[name][run]], [record])[0]
+            for number in pair
+        ]
+        for run in range(n_runs)
+        for name, metric in benchmark.metrics.items()
+        if metric.ratios is not None
+    ]
+
+
+def _number(value: float) -> float | None:
+    """Return null for a score that is missing."""
+    return None if isnan(value) else value
