@@ -6,7 +6,7 @@ PYTHON ?= python3
 STAMP := $(VENV)/.ready
 EXTRAS := eval ray scenes
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
-SOURCES := judges metrics lmms_eval_tasks model_wrappers construction verification analysis cli
+SOURCES := judges metrics lmms_eval_tasks model_wrappers construction scorer verification analysis cli
 TYPED := $(addprefix .typing/lmms_eval_captions/,__init__.py $(SOURCES))
 QUICK := tests/ci/test_base_install.py tests/metrics tests/judges/protocols tests/judges/endpoint/batch \
     $(wildcard tests/lmms_eval_tasks/test_*.py) tests/lmms_eval_tasks/data tests/lmms_eval_tasks/vdc \

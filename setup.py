@@ -15,6 +15,7 @@ FOLDERS = (
     "lmms_eval_tasks",
     "metrics",
     "model_wrappers",
+    "scorer",
     "verification",
 )
 REPOSITORY = "https://github.com/lmms-eval-captions/lmms-eval-captions"

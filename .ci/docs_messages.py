@@ -11,7 +11,7 @@ from typing import Final
 
 ROOMS: Final = (
     "analysis", "cli", "construction", "judges", "lmms_eval_tasks", "metrics", "model_wrappers",
-    "verification",
+    "scorer", "verification",
 )  # fmt: skip
 HOLE: Final = "..."
 """Stands for what a message fills in."""

@@ -160,8 +160,7 @@ def _score_files(options: Options) -> dict[Path, Path]:
     paths = [
         path
         for path in found
-        if not (path in lists and is_list(path))
-        and not (own in path.parents and _is_scores(path))
+        if not (path in lists and is_list(path)) and not (own in path.parents and _is_scores(path))
     ]
     if not paths:
         raise SettingsError("--in: expected files to score, got those that this command wrote")
@@ -219,7 +218,9 @@ def _plan(shards: Sequence[Shard], due: Sequence[Shard], n_failed: int) -> str:
     n_rows, n_due = (sum(shard.n_rows for shard in some) for some in (shards, due))
     words = f"{counted(n_rows, 'row')} in {counted(len(shards), 'file')}"
     if len(due) < len(shards):
-        words += f", {n_due:,} of them in {counted(len(due), 'file')} to score, the others are scored"
+        words += (
+            f", {n_due:,} of them in {counted(len(due), 'file')} to score, the others are scored"
+        )
     return words + (f"; {counted(n_failed, 'file')} cannot be scored" if n_failed else "")
 
 

@@ -63,17 +63,15 @@ class EvaluationClips:
                 asked about it, with others if they are at least three, or at least three of one
                 and no other.
         """
-        named = ((name, self._sources.get(plain_name(name).casefold())) for name in names)
-        found = next(((name, source) for name, source in named if source is not None), None)
-        why = "a clip with the same questions"
-        if found is not None:
-            why, source = f"a clip of the name {found[0]!r}", found[1]
-        else:
-            source = self._source_asking(frozenset(facts))
+        sources = {name: self._sources.get(plain_name(name).casefold()) for name in names}
+        known = next((name for name, source in sources.items() if source is not None), None)
+        source = self._source_asking(frozenset(facts)) if known is None else sources[known]
         if source is not None:
+            why = "the same questions" if known is None else f"the name {known!r}"
             raise DataError(
                 f"clip {names[0]!r}: expected a clip to train on, got one of the evaluation set: "
-                f"{source} has {why}. Nothing was asked; leave the clip out, or {_GO_WITHOUT}"
+                f"{source} has a clip with {why}. Nothing was asked; leave the clip out, or "
+                f"{_GO_WITHOUT}"
             )
 
     def _source_asking(self, facts: frozenset[Fact]) -> str | None:

@@ -1,45 +1,46 @@
-"""Scores shards on a Ray cluster: tables are read and written here, and scored by actors."""
+"""Scoring on a Ray cluster: actors read and score parts of shards, the command writes the files."""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from threading import Lock
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.errors import CaptionsError, JudgeStoppedError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.commands.score.local_engine import Scoring
-from lmms_eval_captions.lmms_eval_tasks.commands.score.shards import Failure, ScoreFile, Shard
-from lmms_eval_captions.lmms_eval_tasks.commands.score.table_scorer import TableScorer, schema_of
-from lmms_eval_captions.lmms_eval_tasks.commands.score.writing_captions import TableCaptioner
-from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
+from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED, Purse
+from lmms_eval_captions.judges.errors import (
+    CaptionsError,
+    DataError,
+    JudgeStoppedError,
+    SettingsError,
+)
+from lmms_eval_captions.scorer.parquet import ScoreFile, ScoreFiles, Shard, read_shard
+from lmms_eval_captions.scorer.table import ScoreSpec, TableCaptioner, TableScorer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lmms_eval_captions.lmms_eval_tasks.commands.score.spec import ScoreSpec
-
-_TABLE_ROWS: Final = 64
-_AHEAD: Final = 8
-"""Rows that a scorer has at once, as a multiple of its requests in flight."""
-_THREADS: Final = 64
-"""Tables that a scorer may have at once."""
-_LEAST: Final = 0.05
-"""Share of a limit of cost that is too small to be divided again."""
-_START_S: Final = 600.0
+_LEAST_ROWS: Final = 64
+"""Rows of a part of the work, if there are so many."""
+_PARTS: Final = 8
+"""Parts of the work for each scorer, at least, if there are enough rows."""
+_SLICES: Final = 50
+"""Slices of the cost limit, of which a scorer has one ahead."""
 _CONNECT_TIMEOUT_S: Final = 5.0
 _MIN_CPUS: Final = 4
 _CPUS_OF_ACTOR: Final = 0.01
-"""Scorers wait for the judge: as many as are asked for find room on any node."""
+"""Scorers wait for the judge: any number of them fits on a node."""
 _QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # Errors of tables that were behind the first one that failed.
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
 }
 
 
@@ -61,219 +62,291 @@ def score_on_ray(
     spec: ScoreSpec,
     on_done: Callable[[ScoreFile], None],
     cluster: Cluster,
-) -> list[Failure]:
-    """Score shards; one that fails does not affect the others. See :func:`.score_here`.
-
-    Args:
-        shards: The files.
-        spec: Settings, with the limits of all scorers together.
-        on_done: Called with each file of scores that is in place.
-        cluster: The cluster.
-
-    Returns:
-        Shards that failed.
+) -> dict[Path, str]:
+    """Score shards; see :func:`.score_here`.
 
     Raises:
         CaptionsError: If the judge is asked nothing more; complete files stay.
         SettingsError: If Ray or the cluster cannot be reached, the judge cannot be asked, or an
-            address holds a password, which would be handed to all nodes.
+            address holds a password, which all nodes would be handed.
     """
-    _require_no_passwords(spec)
-    limit_usd, spent_usd = spec.settings.get("max_cost_usd"), 0.0
-    failures: list[Failure] = []
-    left = list(shards)
-
-    def done(file: ScoreFile) -> None:
-        left.remove(file.shard)
-        on_done(file)
-
-    with joined(cluster.address):
-        while True:
-            scorer = _RayScorer(spec, cluster)
-            try:
-                scoring = Scoring(scorer, None, done, n_rows=_TABLE_ROWS, n_ahead=scorer.n_ahead)
-                return [*failures, *scoring.score(list(left))]
-            except CaptionsError as error:
-                if limit_usd is None or kind_of(str(error)) != "limit":
-                    raise
-            finally:
-                scorer.close()
-            # One scorer has spent its part: the rest of all parts is divided anew.
-            spent_usd += scorer.spent_usd
-            left_usd = limit_usd - spent_usd
-            is_alone = cluster.n_actors == 1
-            if (is_alone and not scorer.spent_usd) or left_usd < _LEAST * limit_usd:
-                raise JudgeStoppedError(_limit_words(spent_usd, limit_usd))
-            if not scorer.spent_usd:
-                cluster = replace(cluster, n_actors=1)
-            spec = spec.with_settings(max_cost_usd=left_usd)
-
-
-class _RayScorer:
-    """Scorers of a cluster, used like one :class:`.TableScorer`."""
-
-    def __init__(self, spec: ScoreSpec, cluster: Cluster) -> None:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        self.spec = spec
-        self.schema = schema_of(spec)
-        self.spent_usd = 0.0
-        """US dollars that all scorers have spent, once they are closed."""
-        n = cluster.n_actors or _n_nodes()
-        part = spec.divided(n)
-        self.n_ahead = n * (2 + _AHEAD * part.concurrency // _TABLE_ROWS)
-        # On this node, without which there is no run: it outlives scorers that are killed.
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        remote: Any = ray.remote
-        self._spending = remote(_Spending).options(num_cpus=0, scheduling_strategy=here).remote()
-        lasting = {"max_restarts": -1, "max_task_retries": -1}
-        scorers = remote(ScorerActor).options(
-            num_cpus=_CPUS_OF_ACTOR, max_concurrency=_THREADS, **lasting
-        )
-        self._actors = [scorers.remote(part, index, self._spending) for index in range(n)]
-        self._n_pending = [0] * n
-        self._captioners: list[Any] = []
-        if spec.captioning is not None:
-            captioners = remote(CaptionActor).options(
-                num_cpus=0 if cluster.n_gpus else _CPUS_OF_ACTOR, num_gpus=cluster.n_gpus, **lasting
-            )
-            self._captioners = [captioners.remote(spec) for _ in range(cluster.n_caption_actors)]
-        self._n_submitted = 0
-        try:
-            opened = [actor.open.remote() for actor in (*self._actors, *self._captioners)]
-            _result(opened, timeout=_START_S)
-        except ray.exceptions.GetTimeoutError as error:
+    for name, value in spec.settings.items():
+        if name.endswith("url") and "@" in str(value or ""):
             raise SettingsError(
-                f"--actors {n}: the cluster has no room for them: {error}"
-            ) from error
-
-    def submit(self, table: pa.Table) -> Callable[[], pa.Table]:
-        """Hand rows to the least busy scorer; see :meth:`.TableScorer.submit`."""
-        rows: Any = table
-        if self._captioners:
-            captioner = self._captioners[self._n_submitted % len(self._captioners)]
-            rows = captioner.fill.remote(table)
-        self._n_submitted += 1
-        index = min(range(len(self._actors)), key=self._n_pending.__getitem__)
-        self._n_pending[index] += 1
-        scored = self._actors[index].score.remote(rows)
-
-        def wait() -> pa.Table:
-            try:
-                return _result(scored)
-            finally:
-                self._n_pending[index] -= 1
-
-        return wait
-
-    def close(self) -> None:
-        """End the actors; scorers end their requests first."""
+                f"--engine ray: expected an address of the judge without a user or password "
+                f"({name}), as settings are handed to all nodes; set the key in the environment of "
+                "each node"
+            )
+    with joined(cluster.address), ScoreFiles(shards, spec, on_done) as files:
         import ray
 
-        with suppress(ray.exceptions.RayError):
-            ray.get([actor.close.remote() for actor in self._actors], timeout=60.0)
-        with suppress(ray.exceptions.RayError):
-            self.spent_usd = ray.get(self._spending.total.remote(), timeout=60.0)
-        for actor in (*self._actors, *self._captioners, self._spending):
-            ray.kill(actor)
+        n = cluster.n_actors or _n_nodes()
+        limit_usd = spec.settings.get("max_cost_usd")
+        remote: Any = ray.remote
+        ledger = None if limit_usd is None else remote(Ledger).options(num_cpus=0).remote(limit_usd)
+        try:
+            for number, scores in _results(shards, spec, cluster, n, ledger):
+                files.take(number, scores)
+        except JudgeStoppedError as error:
+            if ledger is None or not str(error).startswith(LIMIT_REACHED):
+                raise
+            spent_usd = ray.get(ledger.spent_usd.remote())
+            raise JudgeStoppedError(_limit_words(spent_usd, limit_usd)) from error
+        return files.failures
+
+
+def _results(
+    shards: Sequence[Shard],
+    spec: ScoreSpec,
+    cluster: Cluster,
+    n: int,
+    ledger: Any,  # noqa: ANN401 - an actor
+) -> Iterator[tuple[int, pa.Table | DataError | None]]:
+    """Yield the scores of shards, in their order."""
+    import ray.data
+
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    work = [{"work": json.dumps(part)} for part in _parts(shards, n)]
+    n = min(n, len(work))
+    data: Any = ray.data.from_items(work, override_num_blocks=len(work))
+    if spec.captioning is not None:
+        data = data.map_batches(
+            CaptionActor,
+            fn_constructor_args=(shards, spec),
+            batch_size=None,
+            batch_format="pyarrow",
+            concurrency=min(cluster.n_caption_actors, len(work)),
+            num_cpus=0 if cluster.n_gpus else _CPUS_OF_ACTOR,
+            num_gpus=cluster.n_gpus,
+        )
+    data = data.map_batches(
+        ScorerActor,
+        fn_constructor_args=(shards, spec.divided(n), ledger),
+        batch_size=None,
+        batch_format="pyarrow",
+        concurrency=n,
+        num_cpus=_CPUS_OF_ACTOR,
+    )
+    for table in data.iter_batches(batch_size=None, batch_format="pyarrow"):
+        yield from map(_unpacked, table.to_pylist())
 
 
 class ScorerActor:
-    """A scorer of one node, to which several threads hand tables.
+    """A scorer of one node.
 
     Args:
-        spec: The settings of this scorer.
-        index: Number of the scorer, the same if it is started again.
-        spending: Keeps what was spent.
+        shards: All shards.
+        spec: The spec of this scorer.
+        ledger: Shares the cost limit, ``None`` without a limit.
     """
 
-    def __init__(self, spec: ScoreSpec, index: int, spending: Any) -> None:  # noqa: ANN401 - of Ray
+    def __init__(self, shards: Sequence[Shard], spec: ScoreSpec, ledger: Any) -> None:  # noqa: ANN401
+        self._shards = shards
         self._spec = spec
-        self._index = index
-        self._spending = spending
-        self._lock = Lock()
+        self._purse = None if ledger is None else LedgerPurse(ledger)
         self._scorer: TableScorer | None = None
 
-    def open(self) -> None:
-        """Make the scorer; a method, as Ray loses the cause of what a constructor raises."""
-        self._opened()
-
-    def score(self, table: pa.Table) -> pa.Table:
-        """Return the scores of a table."""
-        scorer = self._opened()
+    def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Yield the scores of a part of the work."""
         try:
-            return scorer.submit(table)()
-        finally:
-            self._report(scorer)
-
-    def close(self) -> None:
-        """Close the scorer; what its last requests cost is known only then."""
-        with self._lock:
-            if self._scorer is not None:
-                self._scorer.close()
-                self._report(self._scorer)
-
-    def _report(self, scorer: TableScorer) -> None:
-        _result(self._spending.spend.remote(self._index, scorer.spent_usd - self._spec.spent_usd))
-
-    def _opened(self) -> TableScorer:
-        with self._lock:
+            # Not in the constructor, of whose errors Ray loses the cause.
             if self._scorer is None:
-                spent_usd = self._spec.spent_usd + _result(self._spending.by.remote(self._index))
-                self._scorer = TableScorer(replace(self._spec, spent_usd=spent_usd))
-            return self._scorer
+                self._scorer = TableScorer(self._spec, purse=self._purse)
+            rows = table.to_pylist()
+            tables: Iterator[tuple[int, pa.Table | DataError | None]]
+            if "work" in table.column_names:
+                tables = (found for row in rows for found in _read(row, self._shards, self._spec))
+            else:
+                tables = map(_unpacked, rows)
+            for number, scores in self._scorer.scored(tables):
+                yield _packed(number, scores)
+        except CaptionsError as error:
+            yield _packed(-1, None, stopped=str(error))
+        finally:
+            if self._purse is not None:
+                self._purse.settle()
 
 
 class CaptionActor:
-    """A captioner that writes missing captions.
+    """A captioner of one node, which reads rows and writes missing captions.
 
     Args:
-        spec: The settings.
+        shards: All shards.
+        spec: The spec.
     """
 
-    def __init__(self, spec: ScoreSpec) -> None:
+    def __init__(self, shards: Sequence[Shard], spec: ScoreSpec) -> None:
+        self._shards = shards
         self._spec = spec
         self._captioner: TableCaptioner | None = None
 
-    def open(self) -> None:
-        """Load the model."""
-        if self._captioner is None and self._spec.captioning is not None:
-            self._captioner = TableCaptioner(self._spec, self._spec.captioning)
-
-    def fill(self, table: pa.Table) -> pa.Table:
-        """Return a table with its captions."""
-        self.open()
-        return table if self._captioner is None else self._captioner.fill(table)
-
-
-class _Spending:
-    """US dollars that each scorer has spent, over all its starts."""
-
-    def __init__(self) -> None:
-        self._usd: dict[int, float] = {}
-
-    def by(self, index: int) -> float:
-        return self._usd.get(index, 0.0)
-
-    def spend(self, index: int, usd: float) -> None:
-        # Threads of one scorer come in any order.
-        self._usd[index] = max(usd, self.by(index))
-
-    def total(self) -> float:
-        return sum(self._usd.values())
+    def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Yield the rows of a part of the work, with captions."""
+        try:
+            if self._captioner is None and self._spec.captioning is not None:
+                self._captioner = TableCaptioner(self._spec, self._spec.captioning)
+            for row in table.to_pylist():
+                for number, rows in _read(row, self._shards, self._spec):
+                    is_table = rows is not None and not isinstance(rows, DataError)
+                    filled = self._captioner.fill(rows) if is_table and self._captioner else rows
+                    yield _packed(number, filled)
+        except CaptionsError as error:
+            yield _packed(-1, None, stopped=str(error))
 
 
-def _result(reference: Any, timeout: float | None = None) -> Any:  # noqa: ANN401 - of Ray
-    """Return what an actor's method returned, or raise what it raised."""
-    import ray
+class Ledger:
+    """Keeps what each scorer may spend, so that all together stay within the limit.
 
-    try:
-        return ray.get(reference, timeout=timeout)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, CaptionsError):
-            raise error.cause from None
-        raise
+    Args:
+        limit_usd: US dollars.
+    """
+
+    def __init__(self, limit_usd: float) -> None:
+        self._limit_usd = limit_usd
+        self._of_dead = 0.0
+        self._spent: dict[str, float] = {}
+        self._allowed: dict[str, float] = {}
+
+    def start(self, scorer: str) -> None:
+        """Take what a scorer might spend for spent, which died and starts again."""
+        self._of_dead += self._allowed.pop(scorer, 0.0)
+        self._spent.pop(scorer, None)
+
+    def settle(
+        self, scorer: str, spent: float, taken: float, wanted: float | None
+    ) -> tuple[float, bool]:
+        """Return what a scorer may spend in all, and whether others may yet give back.
+
+        Args:
+            scorer: Name of the scorer.
+            spent: US dollars that it was billed.
+            taken: These, and what it has set aside.
+            wanted: US dollars that it would like to take, ``None`` to give back the rest.
+        """
+        others = [name for name in self._allowed if name != scorer]
+        left = self._limit_usd - self._of_dead - sum(self._allowed[name] for name in others)
+        amounts = () if wanted is None else (wanted + self._limit_usd / _SLICES, wanted)
+        self._spent[scorer] = spent
+        self._allowed[scorer] = next((usd for usd in amounts if usd <= left), taken)
+        is_busy = any(self._allowed[name] > self._spent[name] for name in others)
+        return self._allowed[scorer], is_busy
+
+    def spent_usd(self) -> float:
+        """Return US dollars that all scorers have spent."""
+        return self._of_dead + sum(self._spent.values())
+
+
+class LedgerPurse(Purse):
+    """A scorer's part of a cost limit.
+
+    Args:
+        ledger: The ledger's actor.
+    """
+
+    def __init__(self, ledger: Any) -> None:  # noqa: ANN401 - of Ray
+        import ray
+
+        super().__init__()
+        self._ledger = ledger
+        self._name = ray.get_runtime_context().get_actor_id()
+        self._allowed_usd = 0.0
+        self._are_others_busy = False
+        ray.get(ledger.start.remote(self._name))
+
+    @property
+    def is_busy(self) -> bool:
+        """True if this scorer or another may yet give back."""
+        return super().is_busy or self._are_others_busy
+
+    def allows(self, taken_usd: float, limit_usd: float) -> bool:
+        """Return whether so much may be taken, if need be after the ledger is asked."""
+        del limit_usd
+        if taken_usd > self._allowed_usd:
+            self._settle(taken_usd)
+        return taken_usd <= self._allowed_usd
+
+    def settle(self) -> None:
+        """Give back what is not taken."""
+        with self.lock:
+            self._settle(None)
+
+    def _settle(self, wanted_usd: float | None) -> None:
+        import ray
+
+        figures = (self.spent_usd, self.taken_usd, wanted_usd)
+        self._allowed_usd, self._are_others_busy = ray.get(
+            self._ledger.settle.remote(self._name, *figures)
+        )
+
+
+def _parts(shards: Sequence[Shard], n_scorers: int) -> list[list[tuple[int, int, int]]]:
+    """Divide the work; a part is some ranges of rows: a shard's index, first row and end."""
+    n_rows = sum(shard.n_rows for shard in shards)
+    size = max(_LEAST_ROWS, math.ceil(n_rows / (_PARTS * n_scorers)))
+    parts: list[list[tuple[int, int, int]]] = [[]]
+    left = size
+    for number, shard in enumerate(shards):
+        start = 0
+        while start < shard.n_rows or not shard.n_rows:
+            stop = min(shard.n_rows, start + left)
+            parts[-1].append((number, start, stop))
+            left -= stop - start
+            start = stop
+            if not left:
+                parts.append([])
+                left = size
+            if not shard.n_rows:
+                break
+    return list(filter(None, parts))
+
+
+def _read(
+    row: dict[str, Any], shards: Sequence[Shard], spec: ScoreSpec
+) -> Iterator[tuple[int, pa.Table | DataError | None]]:
+    """Yield the rows of a part of the work, as :meth:`.TableScorer.scored` takes them."""
+    for number, start, stop in json.loads(row["work"]):
+        is_last = stop == shards[number].n_rows
+        try:
+            for table in read_shard(shards[number], spec, start, None if is_last else stop):
+                yield number, table
+        except DataError as error:
+            yield number, error
+        else:
+            if is_last:
+                yield number, None
+
+
+def _packed(
+    number: int, rows: pa.Table | DataError | None, *, stopped: str | None = None
+) -> pa.Table:
+    """Return rows in a table of one row, as tables of different columns are not joined."""
+    import pyarrow as pa
+
+    packed = None
+    if rows is not None and not isinstance(rows, DataError):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        packed = sink.getvalue().to_pybytes()
+    error = str(rows) if isinstance(rows, DataError) else None
+    columns = ("number", pa.int64()), ("rows", pa.large_binary())
+    schema = pa.schema([*columns, ("error", pa.string()), ("stopped", pa.string())])
+    values = {"number": number, "rows": packed, "error": error, "stopped": stopped}
+    return pa.Table.from_pylist([values], schema=schema)
+
+
+def _unpacked(row: dict[str, Any]) -> tuple[int, pa.Table | DataError | None]:
+    import pyarrow as pa
+
+    if row["stopped"] is not None:
+        raise JudgeStoppedError(row["stopped"])
+    if row["error"] is not None:
+        return row["number"], DataError(row["error"])
+    rows = row["rows"]
+    return row["number"], None if rows is None else pa.ipc.open_stream(rows).read_all()
 
 
 @contextmanager
@@ -286,9 +359,9 @@ def joined(address: str | None) -> Iterator[None]:
         address: ``None`` starts Ray on this machine; ``auto`` or ``host:port`` joins a cluster.
 
     Raises:
-        SettingsError: If Ray is not installed or cannot be reached.
+        SettingsError: If Ray is not installed, cannot be reached or cannot start.
     """
-    _check_that_it_listens(address)
+    _require_answer(address)
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
@@ -302,15 +375,19 @@ def joined(address: str | None) -> Iterator[None]:
         return
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if address is None:
-        # Actors wait for the judge: a small machine has room for some.
-        n_cpus = max(_MIN_CPUS, os.cpu_count() or 1)
-        options |= {"num_cpus": n_cpus, "include_dashboard": False}
+        options |= {"num_cpus": max(_MIN_CPUS, os.cpu_count() or 1), "include_dashboard": False}
     try:
         ray.init("local" if address is None else address, **options)
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+    except Exception as error:
+        why = " ".join(str(error).split())[:300]
+        if address is None:
+            raise SettingsError(
+                f"--engine ray: Ray could not start on this machine: {why}; see that there is room "
+                "in /dev/shm and in the temporary folder, or use --engine local"
+            ) from error
         raise SettingsError(
-            f"--address {address or 'of this machine'}: Ray could not be reached: {error}; "
-            "RAY_AUTH_MODE (token or disabled) must be here what it is there"
+            f"--address {address}: Ray could not be reached: {why}; RAY_AUTH_MODE (token or "
+            "disabled) must be here what it is there"
         ) from error
     try:
         yield
@@ -318,7 +395,7 @@ def joined(address: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-def _check_that_it_listens(address: str | None) -> None:
+def _require_answer(address: str | None) -> None:
     # Ray itself tries for minutes.
     host, colon, port = (address or "").rpartition(":")
     if not colon or not port.isdecimal() or "://" in host:
@@ -338,20 +415,9 @@ def _n_nodes() -> int:
     return max(1, len([node for node in nodes if node["Alive"] and "CPU" in node["Resources"]]))
 
 
-def _limit_words(spent_usd: float, limit_usd: float) -> str:
+def _limit_words(spent_usd: float, limit_usd: Any) -> str:  # noqa: ANN401 - a setting
     return (
         f"LMMS_CAPTIONS_MAX_COST: ${spent_usd:.4f} of ${limit_usd:g} are spent, by all scorers "
-        "together, and one more request may cost more than a scorer's part of the rest. Files that "
-        "are scored stay, replies of the others are kept: run the same command again with a higher "
-        "limit"
+        "together, and one more request may cost more than the rest. Files that are scored stay, "
+        "replies of the others are kept: run the same command again with a higher limit"
     )
-
-
-def _require_no_passwords(spec: ScoreSpec) -> None:
-    for name, value in spec.settings.items():
-        if name.endswith("url") and "@" in str(value or ""):
-            raise SettingsError(
-                f"--engine ray: expected an address of the judge without a user or password "
-                f"({name}), as settings are handed to all nodes; set the key in the environment of "
-                "each node"
-            )

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.scorer.table import COLUMNS, ScoreSpec, TableCaptioner, TableScorer, schema_of
+from lmms_eval_captions.scorer.table import (
+    COLUMNS,
+    ScoreSpec,
+    TableCaptioner,
+    TableScorer,
+    schema_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +46,6 @@ class Shard:
 
     path: Path
     n_rows: int
-    group_rows: Sequence[int]
-    """Rows of each row group."""
     origin: Mapping[str, Any]
     """Tells the file from others, and from its earlier versions."""
     scores: Path
@@ -123,7 +127,6 @@ def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
         status = path.stat()
         with pq.ParquetFile(path) as file:
             names, metadata = file.schema_arrow.names, file.metadata
-            groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         footer = _footer(path)
     missing = [name for name in spec.columns if name not in names]
     if missing:
@@ -136,7 +139,7 @@ def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
     repeated = [name for name in spec.read_columns if names.count(name) > 1]
     if repeated:
         raise DataError(f"{path}: expected one column {repeated[0]!r}, there are several")
-    for group in groups:
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for index in range(group.num_columns):
             _require_unpacked(path, group.column(index), spec.read_columns)
     origin = {
@@ -147,7 +150,7 @@ def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
         "n_rows": metadata.num_rows,
         "spec": spec.digest,
     }
-    return Shard(path, metadata.num_rows, [g.num_rows for g in groups], origin, scores)
+    return Shard(path, metadata.num_rows, origin, scores)
 
 
 def _footer(path: Path) -> str:
@@ -168,14 +171,15 @@ def _require_unpacked(path: Path, column: Any, read: Sequence[str]) -> None:  # 
 
 
 def read_shard(
-    shard: Shard, spec: ScoreSpec, groups: Sequence[int] | None = None
+    shard: Shard, spec: ScoreSpec, start: int = 0, stop: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a shard, some at a time.
+    """Yield rows of a shard, some at a time.
 
     Args:
         shard: The shard.
         spec: Names the columns.
-        groups: Row groups to read (default: all).
+        start: Index of the first row.
+        stop: Index after the last row (default: all).
 
     Raises:
         DataError: If they cannot be read to the end, or take too much memory.
@@ -186,16 +190,26 @@ def read_shard(
     held: list[pa.RecordBatch] = []
     with reading(shard.path), pq.ParquetFile(shard.path) as file:
         columns = [name for name in spec.read_columns if name in file.schema_arrow.names]
+        position, groups = 0, list(range(file.num_row_groups))
+        while groups and position + (n := file.metadata.row_group(groups[0]).num_rows) <= start:
+            position += n
+            del groups[0]
         for batch in file.iter_batches(_ROWS_DECODED, row_groups=groups, columns=columns):
             if batch.nbytes > _MOST_BYTES:
                 raise DataError(
                     f"{shard.path}: {batch.num_rows} rows take {batch.nbytes:,} bytes, at most "
                     f"{_MOST_BYTES:,} are read; the file is not scored"
                 )
-            held.append(batch)
-            if sum(each.num_rows for each in held) >= _ROWS:
+            first, end = max(0, start - position), batch.num_rows
+            position += batch.num_rows
+            end -= 0 if stop is None else max(0, position - stop)
+            if first < end:
+                held.append(batch.slice(first, end - first))
+            if sum(rows.num_rows for rows in held) >= _ROWS:
                 yield pa.Table.from_batches(held)
                 held = []
+            if stop is not None and position >= stop:
+                break
         if held:
             yield pa.Table.from_batches(held)
 
@@ -424,7 +438,6 @@ def score_here(
         for number, scores in scorer.scored(tables()):
             files.take(number, scores)
         return files.failures
-
 
 
 def column_sum(table: pa.Table, name: str) -> int:

@@ -163,7 +163,9 @@ class CaptionReward:
         self._report(scores, rewards, stopped)
         log_metric = columns.get("log_metric")
         if callable(log_metric) and rewards:
-            kept = [score for score, reward in zip(scores, rewards, strict=True) if reward is not None]
+            kept = [
+                score for score, reward in zip(scores, rewards, strict=True) if reward is not None
+            ]
             n_unscored, n_questions = (sum(getattr(s, n) for s in kept) for n in _COUNTS)
             log_metric(f"{self.__name__}/missing", rewards.count(None) / len(rewards))
             log_metric(f"{self.__name__}/unscored", n_unscored / max(1, n_questions))
@@ -358,7 +360,9 @@ class CaptionReward:
         self._n_empty_batches = self._n_empty_batches + 1 if is_empty else 0
         self._n_empty = self._n_empty + n if is_empty else 0
         kept = [score for score, reward in zip(scores, rewards, strict=True) if reward is not None]
-        n_unscored, n_questions = (sum(getattr(score, count) for score in kept) for count in _COUNTS)
+        n_unscored, n_questions = (
+            sum(getattr(score, count) for score in kept) for count in _COUNTS
+        )
         if not n_missing and not n_unscored:
             return
         stopped = stopped or (self.scorer.stopped if is_empty else None)
@@ -385,7 +389,12 @@ class CaptionReward:
         words = "they count as the mean of others" if self.missing else "they are left out"
         words = "none has: they are left out" if is_empty and not is_alone else words
         logger.warning(
-            "{}: {} of {} completions have no verdict, {}: {}", self.__name__, n_missing, n, words, why
+            "{}: {} of {} completions have no verdict, {}: {}",
+            self.__name__,
+            n_missing,
+            n,
+            words,
+            why,
         )
 
 

@@ -119,7 +119,9 @@ class Pending:
         """Wait until calling it returns at once; if cancelled, nothing more is asked."""
         if self._future is not None:
             try:
-                await asyncio.wait([asyncio.wrap_future(self._future)], timeout=left_s(self._until_s))
+                await asyncio.wait(
+                    [asyncio.wrap_future(self._future)], timeout=left_s(self._until_s)
+                )
             except asyncio.CancelledError:
                 self.cancel()
                 raise

@@ -143,7 +143,9 @@ def summarise(
     clip_ids = pa.chunked_array(names, pa.string()).cast(pa.large_string()).combine_chunks()
     values = np.concatenate(scores.headline) if scores.headline else np.empty(0)
     known = values[~np.isnan(values)]
-    reliability = _reliability(scores, sum(m.ratios is not None for m in benchmark.metrics.values()))
+    reliability = _reliability(
+        scores, sum(m.ratios is not None for m in benchmark.metrics.values())
+    )
     n = scores.n
     is_enough = not (
         Share(n["n_unscored"], n["n_questions"]).exceeds(max_unscored)
@@ -157,7 +159,9 @@ def summarise(
     for name, order, share in (("worst", 1 - goodness, worst), ("kept", goodness, keep)):
         error_of = reliability if name == "kept" else None
         path = folder / {"worst": WORST_FILE, "kept": KEPT_FILE}[name]
-        lists[name] = None if share is None else _list(path, clip_ids, values, order, share, error_of)
+        lists[name] = (
+            None if share is None else _list(path, clip_ids, values, order, share, error_of)
+        )
     return {
         "protocol": spec.protocol_name,
         "headline": benchmark.headline,

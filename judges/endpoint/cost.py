@@ -244,6 +244,25 @@ class Purse:
         self.lock = threading.Lock()
         self.budgets: list[Budget] = []
 
+    @property
+    def spent_usd(self) -> float:
+        """US dollars that are billed."""
+        return sum(budget.spent_usd for budget in self.budgets)
+
+    @property
+    def taken_usd(self) -> float:
+        """US dollars that are billed or set aside."""
+        return self.spent_usd + sum(budget.reserved_usd for budget in self.budgets)
+
+    @property
+    def is_busy(self) -> bool:
+        """True if a request is in flight, which may cost less than is set aside for it."""
+        return any(budget.n_in_flight for budget in self.budgets)
+
+    def allows(self, taken_usd: float, limit_usd: float) -> bool:
+        """Return whether so much may be taken in all."""
+        return taken_usd <= limit_usd
+
 
 class Budget:
     """US dollars that may still be spent; belongs to one event loop."""
@@ -310,23 +329,21 @@ class Budget:
     def _set_aside(self, cost_usd: float, least_usd: float) -> float | None:
         """Set a cost aside if it is within the limit, or the least if nothing else is in flight."""
         with self._purse.lock:
-            budgets = self._purse.budgets
-            taken_usd = sum(budget.spent_usd + budget.reserved_usd for budget in budgets)
-            has_others = any(budget.n_in_flight for budget in budgets)
-            for usd in (cost_usd,) if has_others else (cost_usd, least_usd):
-                if taken_usd + usd <= self._limit_usd:
+            taken_usd = self._purse.taken_usd
+            for usd in (cost_usd, least_usd):
+                if self._purse.allows(taken_usd + usd, self._limit_usd):
                     self.n_in_flight += 1
                     self.reserved_usd += usd
                     return usd
-            if not has_others:
-                words = WORDS[self._role]
-                raise JudgeStoppedError(
-                    f"{words.limit}: ${taken_usd:.4f} of this process's ${self._limit_usd:.4f} are "
-                    f"spent and the next request may cost ${least_usd:.4f}: {words.work} stopped. "
-                    "Everything answered is kept. Run the same command again with a higher limit: "
-                    "only what is missing is asked"
-                )
-            return None
+                if self._purse.is_busy:
+                    return None
+            words = WORDS[self._role]
+            raise JudgeStoppedError(
+                f"{words.limit}: ${taken_usd:.4f} of this process's ${self._limit_usd:.4f} are "
+                f"spent and the next request may cost ${least_usd:.4f}: {words.work} stopped. "
+                "Everything answered is kept. Run the same command again with a higher limit: "
+                "only what is missing is asked"
+            )
 
     def settle(self, reserved_usd: float, billed_usd: float) -> None:
         """Put the cost of a request in place of its worst case."""

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta, betabinom, multivariate_normal, norm
 
-from lmms_eval_captions.scorer.keeping import keep_error
 from lmms_eval_captions.metrics.intervals import Interval
+from lmms_eval_captions.scorer.keeping import keep_error
 
 Floats = NDArray[np.float64]
 
