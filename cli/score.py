@@ -1,4 +1,4 @@
-"""The subcommand ``score`` of ``lmms-eval-captions``."""
+"""Subcommand ``score``: captions of a benchmark, or of any number of clips in Parquet files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmms_eval_captions.cli.options import positive
+from lmms_eval_captions.judges.errors import SettingsError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -20,101 +21,137 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``score`` to the parser of ``lmms-eval-captions``."""
     command = commands.add_parser(
         "score",
-        help="score captions of any number of clips in Parquet files, and choose which to keep",
-        description="Scores the captions of Parquet files with the judge of the environment, as "
-        "the tasks do: a file of scores for each file, written whole or not at all. Started again, "
-        "it goes on where it stopped; replies are kept, nothing is asked twice. Exit code: 0; 1 "
-        "where a file could not be scored or too much is unscored; 2 for a usage error.",
+        help="score captions in files: of a benchmark, or of any clips in Parquet files",
+        description="With --tasks, scores captions of a benchmark like lmms-eval --model "
+        "caption_file, without lmms-eval. With --protocol, scores the captions of Parquet files: a "
+        "file of scores for each file, complete or not there. Started again, both resume; replies "
+        "are kept, nothing is asked twice. Exit code: 0; 1 if a file could not be scored or too "
+        "much is unscored; 2 for a usage error.",
     )
-    command.add_argument(
-        "--in", dest="inputs", nargs="+", action="extend", required=True, metavar="FILES",
+    add = command.add_argument
+    add("captions", nargs="*", metavar="FILES", help="with --tasks: files of captions")
+    add("--tasks", metavar="TASKS", help="tasks and groups, comma-separated, such as vdc_score")
+    add(
+        "-o", "--output", type=Path, metavar="DIR",
+        help="with --tasks: folder of the results",
+    )  # fmt: skip
+    add(
+        "--missing", choices=("error", "skip", "drop"), default="error",
+        help="with --tasks: stop if a caption is missing, leave its questions unscored, or leave "
+        "the caption out (default: error)",
+    )  # fmt: skip
+    add(
+        "--in", dest="inputs", nargs="+", action="extend", default=[], metavar="FILES",
         help="Parquet files, folders of them or patterns; may be given several times",
     )  # fmt: skip
-    command.add_argument(
-        "--out", type=Path, required=True, metavar="DIR",
-        help="folder of the scores, lists and summary",
-    )  # fmt: skip
-    command.add_argument(
-        "--protocol", required=True, metavar="NAME",
-        help="what is asked about each caption: questions of your own by one of the benchmarks' "
+    add("--out", type=Path, metavar="DIR", help="folder of the scores, lists and summary")
+    add(
+        "--protocol", metavar="NAME",
+        help="what is asked about each caption: custom questions by one of the benchmarks' "
         "protocols, or gveval_ref_free, vllm_judge (the video), gveval_ref_only (a reference "
         "caption), gveval_combined (both); a wrong name lists them all",
     )  # fmt: skip
-    command.add_argument(
+    add(
         "--column", action="append", default=[], type=_renamed, metavar="OURS=YOURS",
-        help=f"what a column is called in the files, of {', '.join(_COLUMNS)}",
+        help=f"name of a column in the files, of {', '.join(_COLUMNS)}",
     )  # fmt: skip
-    command.add_argument(
-        "--videos", type=Path, metavar="DIR", help="folder that the names of videos are below"
-    )
-    command.add_argument(
+    add(
+        "--videos", type=Path, metavar="DIR",
+        help="folder in which the videos lie that rows name (default: the current one)",
+    )  # fmt: skip
+    add(
         "--captioner", metavar="NAME",
-        help="writes captions that are not there, of the column video: caption_hf, caption_openai "
-        "or another of ours, or a class of yours as package.module:Class",
+        help="writes missing captions, of the column video: caption_hf, caption_openai or another "
+        "of ours, or a custom class as package.module:Class",
     )  # fmt: skip
-    command.add_argument(
-        "--captioner-args", default="", metavar="ARGS", help="as --model_args of lmms-eval"
-    )
-    command.add_argument(
-        "--prompt", metavar="TEXT", help="what the captioner is asked (the protocol's own prompt)"
-    )
-    command.add_argument(
+    add("--captioner-args", default="", metavar="ARGS", help="as --model_args of lmms-eval")
+    add("--prompt", metavar="TEXT", help="question to the captioner (default: the protocol's)")
+    add(
         "--keep", type=_share, metavar="SHARE",
-        help="write the best clips, such as 0.8 of them, with how many of these would not be among "
-        "the best by their true scores",
+        help="write the best clips, such as 0.8 or 80 percent of them, with how many of these "
+        "would not be among the best by their true scores",
     )  # fmt: skip
-    command.add_argument(
+    add(
         "--worst", type=_share, default=0.05, metavar="SHARE",
-        help="share of the clips in the list of the worst (0.05)",
+        help="share of the clips in the list of the worst (default: 0.05)",
     )  # fmt: skip
-    command.add_argument(
+    add(
         "--engine", choices=("local", "ray"), default="local",
-        help="ray: on the machines of a Ray cluster (pip install 'lmms-eval-captions[ray]')",
+        help="ray: on the machines of a Ray cluster (pip install 'lmms-eval-captions[ray]'; "
+        "default: local)",
     )  # fmt: skip
-    command.add_argument(
+    add(
         "--address", metavar="ADDRESS",
-        help="of a Ray cluster, or auto; without, Ray is started on this machine",
+        help="of a Ray cluster, or auto (default: Ray is started on this machine)",
     )  # fmt: skip
-    command.add_argument(
-        "--actors", type=positive, metavar="N", help="scorers on Ray (one for each machine)"
-    )
-    command.add_argument(
-        "--caption-actors", type=positive, default=1, metavar="N", help="captioners on Ray (1)"
-    )
-    command.add_argument(
-        "--gpus", type=float, default=0.0, metavar="N", help="GPUs of each captioner on Ray (0)"
-    )
+    add("--actors", type=positive, metavar="N", help="scorers on Ray (default: one per node)")
+    add(
+        "--caption-actors", type=positive, default=1, metavar="N",
+        help="captioners on Ray (default: 1)",
+    )  # fmt: skip
+    add(
+        "--gpus", type=float, default=0.0, metavar="N",
+        help="GPUs of each captioner on Ray (default: 0)",
+    )  # fmt: skip
     command.set_defaults(run=_score)
 
 
 def _score(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.scorer.command import Options, score
-
-    options = Options(
-        inputs=arguments.inputs,
-        folder=arguments.out.expanduser(),
-        protocol=arguments.protocol,
-        names=dict(arguments.column),
-        videos=arguments.videos,
-        captioner=arguments.captioner,
-        captioner_arguments=arguments.captioner_args,
-        prompt=arguments.prompt,
-        worst=arguments.worst,
-        keep=arguments.keep,
-        engine=arguments.engine,
-        address=arguments.address,
-        n_actors=arguments.actors,
-        n_caption_actors=arguments.caption_actors,
-        n_gpus=arguments.gpus,
-    )
     try:
-        return score(options)
+        return _score_tasks(arguments) if arguments.tasks else _score_files(arguments)
     except KeyboardInterrupt:
         sys.stderr.write(
             "\nstopped: files that are scored stay, and replies of the others are kept; the same "
-            "command goes on\n"
+            "command resumes\n"
         )
         return _INTERRUPTED
+
+
+def _score_tasks(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.scorer.caption_run import score_tasks
+
+    if not arguments.captions or arguments.output is None:
+        raise SettingsError("--tasks: expected FILES of captions and -o DIR for the results")
+    if arguments.inputs or arguments.out or arguments.protocol:
+        raise SettingsError("--tasks: expected no --in, --out or --protocol, which score any clips")
+    columns = dict(arguments.column)
+    if unused := columns.keys() - {"caption", "video"}:
+        raise SettingsError(f"--column: with --tasks, expected caption or video, got {min(unused)}")
+    output = arguments.output.expanduser()
+    return score_tasks(
+        arguments.captions, arguments.tasks, output, columns=columns, missing=arguments.missing
+    )
+
+
+def _score_files(arguments: argparse.Namespace) -> int:
+    from lmms_eval_captions.scorer.command import Options, score
+
+    if not (arguments.inputs and arguments.out and arguments.protocol):
+        raise SettingsError(
+            "score: expected FILES --tasks TASKS -o DIR for captions of a benchmark, or --in FILES "
+            "--out DIR --protocol NAME for those of any clips"
+        )
+    if arguments.captions or arguments.output:
+        raise SettingsError("--protocol: expected --in FILES and --out DIR, got FILES or -o alone")
+    return score(
+        Options(
+            inputs=arguments.inputs,
+            folder=arguments.out.expanduser(),
+            protocol=arguments.protocol,
+            names=dict(arguments.column),
+            videos=arguments.videos,
+            captioner=arguments.captioner,
+            captioner_arguments=arguments.captioner_args,
+            prompt=arguments.prompt,
+            worst=arguments.worst,
+            keep=arguments.keep,
+            engine=arguments.engine,
+            address=arguments.address,
+            n_actors=arguments.actors,
+            n_caption_actors=arguments.caption_actors,
+            n_gpus=arguments.gpus,
+        )
+    )
 
 
 def _renamed(text: str) -> tuple[str, str]:
@@ -135,6 +172,6 @@ def _share(text: str) -> float:
     value = value / 100 if value > 1 or text.endswith("%") else value
     if not 0 < value <= 1:
         raise argparse.ArgumentTypeError(
-            f"expected a share above 0, at most 1, such as 0.8, or percent, such as 80, got {text!r}"
+            f"expected a share up to 1, such as 0.8, or percent, such as 80, got {text!r}"
         )
     return value

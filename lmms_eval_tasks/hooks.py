@@ -16,6 +16,7 @@ from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judge_check import choose_questions
@@ -69,7 +70,10 @@ class Hooks(Generic[Q, J]):
         """
         from datasets import Dataset
 
-        task = self.benchmark.task_of(stub[0])
+        return Dataset.from_list(self.documents(self.benchmark.task_of(stub[0])))
+
+    def documents(self, task: Task) -> list[Doc]:
+        """Return the documents of a task, and prepare the run for it; see :meth:`process_docs`."""
         if task.note:
             logger.log(task.note_level, task.note)
         # What was known of an earlier run's captions is not of these.
@@ -81,7 +85,7 @@ class Hooks(Generic[Q, J]):
         if check is not None:
             questions = choose_questions(check, map(self.benchmark.questions, documents))
             SESSION.anchors.prepare(task.name, questions)
-        return Dataset.from_list(documents)
+        return list(documents)
 
     def doc_to_visual(self, doc: Doc) -> list[str]:
         """Path of the document's video, looked up when a captioner asks for it."""

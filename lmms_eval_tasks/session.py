@@ -545,8 +545,10 @@ def log_usage(task: str, model: str, usage: Usage) -> None:
     """
     if not usage.n_calls:
         return
-    from lmms_eval.models.model_utils import usage_metrics
-
+    try:
+        from lmms_eval.models.model_utils import usage_metrics
+    except ModuleNotFoundError:  # no run of lmms-eval, which has a table of usage
+        return
     call = {"model_name": model, "task_name": task, "source": "judge"}
     n_in, n_out = usage.input_tokens, usage.output_tokens
     usage_metrics.log_usage(model, task, n_in, n_out, source="judge")

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
-from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
 from lmms_eval_captions.model_wrappers.caption_files.paths import absent_ranks
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_files.tables import VIDEO_KEYS
 from lmms_eval_captions.model_wrappers.model_args import refuse_unknown, shown_name
-from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, GeneralCaption, NoCaption
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 from lmms_eval_captions.model_wrappers.results import no_result
 
 if TYPE_CHECKING:
@@ -109,15 +108,7 @@ class CaptionFile(CaptionModel):
 
     def _find(self, request: CaptionRequest) -> str | None:
         table = self._captions_of(request.task)
-        aspect = request.doc.get("aspect")
-        texts = (
-            table.find(video, aspect if isinstance(aspect, str) else None)
-            for video in self._videos(request)
-        )
-        text = next((text for text in texts if text is not None), None)
-        if text is None:
-            return None
-        return GeneralCaption(whole(text)) if isinstance(text, GeneralCaption) else whole(text)
+        return table.find_any(self._videos(request), request.doc.get("aspect"))
 
     @staticmethod
     def _videos(request: CaptionRequest) -> list[str]:

@@ -113,6 +113,7 @@ class Pending:
         self._score = score
 
     def __call__(self) -> CaptionScore:
+        """Wait for the scores."""
         return self._score()
 
     async def settled(self) -> None:

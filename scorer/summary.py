@@ -320,11 +320,12 @@ def _reliability_words(reliability: Mapping[str, float | None]) -> str:
 
 def _list_words(kind: str, edge: str, listed: Document, headline: str) -> str:
     n_tied = listed["n_tied_left"]
-    ties = f"; {n_tied:,} more {'has' if n_tied == 1 else 'have'} that score" if n_tied else ""
-    ties += ", the clips' names decide" if n_tied else ""
+    have = "has" if n_tied == 1 else "have"
+    ties = f"; {n_tied:,} more {have} that score, a hash of the name decides" if n_tied else ""
+    n_clips = counted(listed["n_clips"], "clip")
     return (
-        f"the {kind} {listed['share']:.4g}, {counted(listed['n_clips'], 'clip')}: {headline} {edge} "
-        f"{listed['edge']:.1f}, mean {listed['mean']:.1f}{ties} ({listed['file']})"
+        f"the {kind} {listed['share']:.4g}, {n_clips}: {headline} {edge} {listed['edge']:.1f}, "
+        f"mean {listed['mean']:.1f}{ties} ({listed['file']})"
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.model_wrappers.caption_files.columns import (
     ANY,
     ASPECTS,
@@ -115,6 +116,20 @@ class CaptionTable:
                 return texts.pop()
         return None
 
+    def find_any(self, videos: Iterable[str], aspect: object) -> str | None:
+        """Return the caption of a document, whose video may have several names.
+
+        Args:
+            videos: Spellings of the video's name.
+            aspect: The document's, ``None`` or no text if it has none.
+        """
+        named = aspect if isinstance(aspect, str) else None
+        texts = (self.find(video, named) for video in videos)
+        text = next((text for text in texts if text is not None), None)
+        if text is None:
+            return None
+        return GeneralCaption(whole(text)) if isinstance(text, GeneralCaption) else whole(text)
+
     def _pick(self, name: str, aspect: str | None) -> str | None:
         captions = self._captions[name]
         if aspect is None:
@@ -198,7 +213,7 @@ def open_captions(
     folder = Path(path).expanduser()
     if not folder.is_dir() or (caption_files_in(folder) and not has_logs(folder)):
         rows = read_files(files_of(str(path)), column, video_column)
-        whole = CaptionTable(rows, path=folder, column=column)
+        complete = CaptionTable(rows, path=folder, column=column)
 
         @cache
         def of_rows(task: str) -> CaptionTable:
@@ -209,7 +224,7 @@ def open_captions(
                 and named.strip().lower() == task.lower()
             ]
             if not own:
-                return whole
+                return complete
             return CaptionTable(own, path=folder, column=column, may_be_empty=True)
 
         return of_rows

@@ -13,6 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from planted_world import (
     CAPTIONERS,
     RUNS,
+    TASKS,
     World,
     judged,
     write_captions,
@@ -21,8 +22,6 @@ from planted_world import (
 )
 from runs import environment
 from warm_lmms_eval import WarmProcess
-
-TASKS = "video_captions,own_gveval_ref_free,own_vllm_judge,vdc_vdd,vdc_rouge,capquiz_detailed"
 
 
 @pytest.fixture(scope="session")

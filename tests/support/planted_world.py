@@ -27,6 +27,10 @@ RUNS: Final = (
     ("gamma", "judge-a"),
 )
 """Captioner and judge of each run; every one has three judge runs."""
+TASKS: Final = (
+    "video_captions,own_gveval_ref_free,own_vllm_judge,vdc_vdd,vdc_rouge,capquiz_detailed"
+)
+"""Tasks of each run."""
 VIDEOS: Final = tuple(f"v{number:02}" for number in range(10))
 ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
 _KINDS: Final = (

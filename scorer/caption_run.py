@@ -1,0 +1,237 @@
+"""Captions of a benchmark scored without lmms-eval: the numbers and files of its runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from datetime import datetime, timedelta, timezone
+from importlib import import_module
+from math import isnan
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import CaptionError
+from lmms_eval_captions.judges.files import write_atomically
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, read_plain_yaml
+from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
+from lmms_eval_captions.lmms_eval_tasks.judging_document import metrics_of
+from lmms_eval_captions.lmms_eval_tasks.last_screen import say
+from lmms_eval_captions.lmms_eval_tasks.records import Item
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
+from lmms_eval_captions.lmms_eval_tasks.run_end import complete
+from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
+from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
+from lmms_eval_captions.lmms_eval_tasks.saved_results import with_intervals
+from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.task_names import (
+    all_benchmarks,
+    our_benchmarks,
+    task_groups,
+    tasks_of,
+)
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
+from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
+
+Missing = Literal["error", "skip", "drop"]
+_REASONING: Final = (("<think>", "</think>"), ("<analysis>", "</analysis>"))
+"""Tags of reasoning that lmms-eval cuts from answers by default."""
+_ZONE: Final = timezone(timedelta(hours=8))
+"""Time zone of lmms-eval's file names, by which runs in one folder are ordered."""
+_NONE: Final = "N/A"
+
+
+def score_tasks(
+    files: Sequence[str],
+    tasks: str,
+    output: Path,
+    *,
+    columns: Mapping[str, str],
+    missing: Missing = "error",
+) -> int:
+    """Score captions of benchmarks as ``lmms-eval --model caption_file`` does.
+
+    Args:
+        files: Caption files, folders or patterns.
+        tasks: Tasks and groups, comma-separated.
+        output: Folder of the results.
+        columns: ``caption`` and ``video`` to the files' own names of these columns.
+        missing: ``error`` stops if a caption is missing, ``skip`` leaves its questions unscored,
+            ``drop`` leaves it out of the task.
+
+    Returns:
+        Exit code: 0, or 1 if a headline has no score.
+
+    Raises:
+        CaptionsError: If captions cannot be read or are missing, or the judge cannot be asked.
+    """
+    names = tasks_of(tasks)
+    path = "+".join(files)
+    begun = datetime.now(_ZONE)
+    THIS_RUN.clear()
+    RUN_CAPTIONS.begin()
+    SESSION.begin()
+    RUN_GUARD.will_judge, RUN_GUARD.lacks_samples = True, False
+    RUN_GUARD.output_path = str(output)
+    captions_of = open_captions(path, columns.get("caption"), columns.get("video"))
+    hooks = {name: Hooks(our_benchmarks()[name]) for name in names}
+    documents = {name: of.documents(of.benchmark.tasks[name]) for name, of in hooks.items()}
+    captions = {
+        name: _captions(name, docs, captions_of(name).find_any, captions_of(name).path, missing)
+        for name, docs in documents.items()
+    }
+    items: dict[str, list[Mapping[str, Item]]] = {}
+    for name, of in hooks.items():
+        of.see_captions(documents[name], dict(enumerate(captions[name])))
+        pairs = zip(documents[name], captions[name], strict=True)
+        items[name] = [of.process_results(doc, [caption]) for doc, caption in pairs]
+    results = {name: _aggregated(of, items[name]) for name, of in hooks.items()}
+    groups = {name: task_groups()[name] for name in _groups_in(tasks)}
+    n_docs = {name: len(docs) for name, docs in documents.items()}
+    results |= {group: _group(group, members, results, n_docs) for group, members in groups.items()}
+    for name, metrics in results.items():
+        leaves = set(groups.get(name, (name,)))
+        in_group = any(leaves <= set(groups[group]) for group in groups if group != name)
+        metrics["alias"] = f" - {name}" if in_group else name
+    document: dict[str, Any] = {
+        "results": results,
+        "groups": {group: results[group] for group in groups},
+        "group_subtasks": {group: list(members) for group, members in groups.items()},
+        "configs": {
+            name: {"task": name, "metadata": {"judge": dict(of.benchmark.judge_defaults)}}
+            for name, of in hooks.items()
+        },
+        "n-samples": {name: {"original": n, "effective": n} for name, n in n_docs.items()},
+        "config": {"model": "caption_file", "model_args": f"path={path},missing={missing}"},
+        "date": f"{begun:%Y%m%d_%H%M%S}",
+        "model_source": "caption_file",
+        "model_name": path,
+    }
+    _save(document, output / _folder_name(path))
+    say()
+    SESSION.close()
+    headlines = [results[name][f"{of.benchmark.headline},none"] for name, of in hooks.items()]
+    return 1 if any(value is None or isnan(value) for value in headlines) else 0
+
+
+def _captions(
+    task: str,
+    docs: Sequence[Doc],
+    find: Callable[[Sequence[str], object], str | None],
+    path: Path,
+    missing: Missing,
+) -> list[str]:
+    """Return the caption of each document.
+
+    Raises:
+        CaptionError: If one is missing, and ``missing`` is ``error``.
+    """
+    none = (DroppedCaption if missing == "drop" else NoCaption)("the caption file has none")
+    videos = [video_names(doc) for doc in docs]
+    found = [find(names, doc.get("aspect")) for names, doc in zip(videos, docs, strict=True)]
+    absent = [names[0] for names, text in zip(videos, found, strict=True) if text is None]
+    if absent:
+        words = f"{len(absent)} of {len(docs)} captions are missing, for {listed(absent)}"
+        if missing == "error":
+            raise CaptionError(
+                f"{path}: {task}: {words}; add them, or leave their questions unscored with "
+                "--missing skip, or score the others alone with --missing drop"
+            )
+        logger.warning("{}: {}: {}", path, task, words)
+    return [none if text is None else _without_reasoning(text) for text in found]
+
+
+def _without_reasoning(text: str) -> str:
+    """Return a caption without its reasoning, as lmms-eval cuts it.
+
+    >>> _without_reasoning("<think>Hm.</think> A dog."), _without_reasoning("Hm.</think> A dog.")
+    ('A dog.', 'A dog.')
+    """
+    for start, end in _REASONING:
+        while (begin := text.find(start)) >= 0 and (stop := text.find(end, begin)) >= 0:
+            text = text[:begin] + text[stop + len(end) :]
+        if end in text and start not in text:
+            text = text.rpartition(end)[2]
+    return text.strip()
+
+
+def _aggregated(hooks: Hooks[Any, Any], items: Sequence[Mapping[str, Item]]) -> dict[str, Any]:
+    """Return each metric of a task, and its standard error over captions."""
+    metrics: dict[str, Any] = {}
+    for listed_metric in hooks.metric_list:
+        name, aggregate = str(listed_metric["metric"]), listed_metric["aggregation"]
+        of_captions = [item[name] for item in items]
+        metrics[f"{name},none"] = aggregate(of_captions)  # type: ignore[operator] # a hook
+        scores = [item[SCORE] for item in of_captions if SCORE in item]
+        n = len(scores)
+        error = float(np.std(scores, ddof=1) / np.sqrt(n)) if n > 1 else _NONE  # type: ignore[arg-type] # numbers
+        metrics[f"{name}_stderr,none"] = metrics[f"{name}_stderr_clustered,none"] = _NONE
+        metrics[f"{name}_stderr_clt,none"] = error
+    return metrics
+
+
+def _groups_in(tasks: str) -> list[str]:
+    """Return the groups that are named and those in them, the innermost first."""
+    named = [name.strip() for name in tasks.split(",") if name.strip() in task_groups()]
+    members = {name: set(task_groups()[name]) for name in task_groups()}
+    inner = [name for name in members if any(members[name] <= members[group] for group in named)]
+    return sorted(inner, key=lambda name: len(members[name]))
+
+
+def _group(
+    group: str,
+    members: Sequence[str],
+    results: Mapping[str, Mapping[str, Any]],
+    n_docs: Mapping[str, int],
+) -> dict[str, Any]:
+    """Return the metrics of a group, as its YAML file aggregates them."""
+    folders = {benchmark.folder for benchmark in all_benchmarks().values()} | {tasks_path()}
+    paths = (path for folder in folders for path in folder.glob("*.yaml"))
+    config = next(file for file in map(read_plain_yaml, paths) if file.get("group") == group)
+    aggregations = _resolved(config["aggregate_metric_list"])
+    metrics: dict[str, Any] = {}
+    for each in aggregations:
+        name, aggregate = each["metric"], _resolved(each["aggregation"])
+        having = [task for task in members if f"{name},none" in results[task]]
+        values = [results[task][f"{name},none"] for task in having]
+        sizes = [n_docs[task] for task in having]
+        if having:
+            value = (
+                sum(values) / len(values)
+                if aggregate == "mean"
+                else aggregate(values, sizes, False)
+            )
+            metrics |= {f"{name},none": value, f"{name}_stderr,none": _NONE}
+    return metrics
+
+
+def _resolved(value: Any) -> Any:  # noqa: ANN401 - of a YAML file
+    """Return what a text names by its path; anything else as it is."""
+    if not isinstance(value, str) or "." not in value:
+        return value
+    module, _, name = value.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def _save(document: MutableMapping[str, Any], folder: Path) -> None:
+    """Write the results, and next to them what a run of lmms-eval with our tasks writes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = document["date"]
+    run = complete(document, folder=folder, stamp=stamp)
+    with with_intervals(document, {} if run is None else metrics_of(run.document)):
+        text = json.dumps(document, indent=2, ensure_ascii=False)
+        write_atomically(folder / f"{stamp}_results.json", text.encode("utf-8", "replace"))
+    if run is not None:
+        THIS_RUN.finished.append(run)
+    THIS_RUN.clear()
+
+
+def _folder_name(path: str) -> str:
+    """Return the folder of a run's files, as lmms-eval names it after the model's path."""
+    return re.sub(r"[\"<>:/|\\?*\[\]]+", "__", "/".join(path.split("/")[-2:]))
