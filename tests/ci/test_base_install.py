@@ -93,6 +93,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data" / "capquiz" / "capquiz.jsonl").write_text(json.dumps(row))
     clips = {"clip_id": ["c"], "caption": ["A dog."], "questions": [QUESTIONS], "video": ["c.mp4"]}
     pq.write_table(pa.table(clips), folder / "clips.parquet")
+    caption = {"video": "c.mp4", "caption": "There is a dog."}
+    (folder / "captions.jsonl").write_text(json.dumps(caption))
     return folder
 
 
@@ -106,6 +108,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "check a --accept-doubts",
         "estimate --tasks capquiz",
         "score --in clips.parquet --out scores --protocol capquiz",
+        "score captions.jsonl --tasks capquiz -o results",
         "doctor",
         "--version",
     ],

@@ -201,7 +201,7 @@ def by_task(name: str) -> Said:
 
 def by_scorer(name: str, arguments: Callable[[], dict[str, Any]]) -> Said:
     """What a scorer says."""
-    with Scorer(name) as scorer:
+    with Scorer(name, videos="/") as scorer:
         return said_by(scorer, scorer.score(CAPTIONS, **arguments()))
 
 
@@ -252,6 +252,7 @@ def rewards_equal(name: str, expected: Said) -> None:
             is_plain = record.higher_is_better
             arguments: dict[str, Any] = {
                 "metric": metric, "normalise": not is_plain, "evaluation": None, "missing": None,
+                "videos": "/",
             }  # fmt: skip
             with CaptionReward(protocol, **arguments) as reward:
                 clip_ids = [clip_id for clip_id, _ in given]

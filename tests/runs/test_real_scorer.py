@@ -80,7 +80,8 @@ def test_every_reply_is_a_verdict_or_a_reason(
     n, n_unscored = (sum(row[name] for row in found) for name in ("n_questions", "n_unscored"))
     print(f"{protocol}: {n} questions, {n_unscored} unscored, exit code {status}")  # noqa: T201
     assert status == (1 if n_unscored else 0)
-    with CaptionReward(protocol, evaluation=None, normalise=False, missing=None) as reward:
+    settings: dict[str, Any] = {"evaluation": None, "normalise": False, "missing": None}
+    with CaptionReward(protocol, videos=videos, **settings) as reward:
         rewards = reward([""] * N_CLIPS, [row["caption"] for row in rows], **_columns(rows, videos))
         assert rewards == [_known(score)[reward.metric] for score in scored]
     assert server.n_requests() == n_requests

@@ -18,7 +18,7 @@ from judge_server import JudgeServer
 from lmms_eval_captions import CaptionReward, Scorer
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.scorer import summary
+from lmms_eval_captions.scorer import keeping, summary
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +136,7 @@ def test_names_of_more_than_two_gib_are_summarised(monkeypatch: pytest.MonkeyPat
     """They are no array of 32-bit offsets: the list has 64-bit ones."""
     write_table("a", good_columns(3))
     kinds = set()
-    kept = summary.kept_clips
+    kept = keeping.kept_clips
 
     def looked(names: Any, *rest: Any, **more: Any) -> Any:
         kinds.add(names.type)
