@@ -24,6 +24,7 @@ ROOMS: Final = (
     "analysis",
     "cli",
     "construction",
+    "scorer",
     "verification",
     "judges",
     "lmms_eval_tasks",

@@ -15,6 +15,7 @@ api = pytest.importorskip("importlinter.api", reason="import-linter needs Python
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
     "analysis", "cli", "construction", "judges", "lmms_eval_tasks", "metrics", "model_wrappers",
+    "scorer",
     "verification",
 )  # fmt: skip
 PACKAGE = "lmms_eval_captions"

@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
     "analysis", "cli", "construction", "judges", "lmms_eval_tasks", "metrics", "model_wrappers",
+    "scorer",
     "verification",
 )  # fmt: skip
 PACKAGE = "lmms_eval_captions"
