@@ -13,6 +13,8 @@ from lmms_eval_captions.judges.errors import SettingsError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from lmms_eval_captions.scorer.on_ray import Cluster
+
 _INTERRUPTED = 130
 _COLUMNS = ("clip_id", "caption", "questions", "reference", "video")
 
@@ -124,7 +126,8 @@ def _score_tasks(arguments: argparse.Namespace) -> int:
 
 
 def _score_files(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.scorer.command import Options, score
+    from lmms_eval_captions.scorer.command import score
+    from lmms_eval_captions.scorer.table import Captioning, ScoreSpec
 
     if not (arguments.inputs and arguments.out and arguments.protocol):
         raise SettingsError(
@@ -133,24 +136,38 @@ def _score_files(arguments: argparse.Namespace) -> int:
         )
     if arguments.captions or arguments.output:
         raise SettingsError("--protocol: expected --in FILES and --out DIR, got FILES or -o alone")
-    return score(
-        Options(
-            inputs=arguments.inputs,
-            folder=arguments.out.expanduser(),
-            protocol=arguments.protocol,
-            names=dict(arguments.column),
-            videos=arguments.videos,
-            captioner=arguments.captioner,
-            captioner_arguments=arguments.captioner_args,
-            prompt=arguments.prompt,
-            worst=arguments.worst,
-            keep=arguments.keep,
-            engine=arguments.engine,
-            address=arguments.address,
-            n_actors=arguments.actors,
-            n_caption_actors=arguments.caption_actors,
-            n_gpus=arguments.gpus,
+    cluster, captioning = _cluster(arguments), None
+    if arguments.captioner is None:
+        if arguments.gpus:
+            raise SettingsError("--captioner: expected one for --gpus, got none")
+        if arguments.captioner_args or arguments.prompt:
+            raise SettingsError("--captioner: expected one for --captioner-args or --prompt")
+    else:
+        captioning = Captioning.of(
+            arguments.captioner, arguments.captioner_args, arguments.prompt, arguments.protocol
         )
+    spec = ScoreSpec.of_environment(
+        arguments.protocol,
+        videos=arguments.videos,
+        names=dict(arguments.column),
+        captioning=captioning,
+    )
+    folder, worst, keep = arguments.out.expanduser(), arguments.worst, arguments.keep
+    return score(spec, arguments.inputs, folder, worst=worst, keep=keep, cluster=cluster)
+
+
+def _cluster(arguments: argparse.Namespace) -> Cluster | None:
+    if arguments.engine == "local":
+        if arguments.address or arguments.actors:
+            raise SettingsError("--engine: expected ray with --address or --actors, got local")
+        return None
+    from lmms_eval_captions.scorer.on_ray import Cluster
+
+    return Cluster(
+        address=arguments.address,
+        n_actors=arguments.actors,
+        n_caption_actors=arguments.caption_actors,
+        n_gpus=arguments.gpus,
     )
 
 

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import write_atomically
-from lmms_eval_captions.judges.protocols.prompt import Prompts
-from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
+from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.commands.alone import alone_in
-from lmms_eval_captions.model_wrappers.caption_clips import captioner_class
 from lmms_eval_captions.scorer.parquet import (
     FOLDER,
-    ScoreFile,
     Shard,
     counted,
     find_shards,
@@ -29,9 +25,11 @@ from lmms_eval_captions.scorer.parquet import (
     score_here,
     writing,
 )
-from lmms_eval_captions.scorer.settings import protocol_of
 from lmms_eval_captions.scorer.summary import KEPT_FILE, WORST_FILE, is_list, summarise, words_of
-from lmms_eval_captions.scorer.table import Captioning, ScoreSpec
+from lmms_eval_captions.scorer.table import ScoreSpec
+
+if TYPE_CHECKING:
+    from lmms_eval_captions.scorer.on_ray import Cluster
 
 SUMMARY_FILE: Final = "summary.json"
 _SUMMARY_FIELDS: Final = frozenset(
@@ -39,29 +37,24 @@ _SUMMARY_FIELDS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Arguments of the command."""
-
-    inputs: Sequence[str]
-    folder: Path
-    protocol: str
-    names: Mapping[str, str]
-    videos: Path | None
-    captioner: str | None
-    captioner_arguments: str
-    prompt: str | None
-    worst: float
-    keep: float | None
-    engine: Literal["local", "ray"]
-    address: str | None
-    n_actors: int | None
-    n_caption_actors: int
-    n_gpus: float
-
-
-def score(options: Options) -> int:
+def score(
+    spec: ScoreSpec,
+    inputs: Sequence[str],
+    folder: Path,
+    *,
+    worst: float,
+    keep: float | None,
+    cluster: Cluster | None = None,
+) -> int:
     """Score what is not scored yet, and summarise everything.
+
+    Args:
+        spec: The spec.
+        inputs: Parquet files, folders of them or patterns.
+        folder: The output folder.
+        worst: Share of the clips in the list of the worst.
+        keep: Share of the clips in the list of those to keep, ``None`` for no list.
+        cluster: Ray cluster that scores, ``None`` for this process.
 
     Returns:
         Exit code: 0, or 1 if a shard failed or too much is unscored.
@@ -70,15 +63,8 @@ def score(options: Options) -> int:
         CaptionsError: If nothing can be scored, or the judge is asked nothing more.
     """
     settings = read_judge_settings()
-    spec = ScoreSpec.of_settings(
-        options.protocol,
-        settings,
-        names=options.names,
-        videos=options.videos,
-        captioning=_captioning(options, settings),
-    )
-    files_of = _score_files(options)
-    with alone_in(options.folder, of=options.folder, doing="scores", option="--out"):
+    files_of = _score_files(inputs, folder)
+    with alone_in(folder, of=folder, doing="scores", option="--out"):
         shards: list[Shard] = []
         failures: dict[Path, str] = {}
         for path, scores in files_of.items():
@@ -91,7 +77,7 @@ def score(options: Options) -> int:
         for why in failures.values():
             _say(why)
         if due:
-            failures |= _scored(due, spec, options)
+            failures |= _scored(due, spec, cluster)
         files = [shard.scores for shard in shards if shard.path not in failures]
         if not files:
             first = next(iter(failures.values()))
@@ -99,51 +85,26 @@ def score(options: Options) -> int:
         summary = summarise(
             files,
             spec,
-            options.folder,
-            worst=options.worst,
-            keep=options.keep,
+            folder,
+            worst=worst,
+            keep=keep,
             max_unscored=settings.max_unscored,
         )
         for name, listed in ((WORST_FILE, summary["worst"]), (KEPT_FILE, summary["kept"])):
             if listed is None:
-                (options.folder / name).unlink(missing_ok=True)
+                (folder / name).unlink(missing_ok=True)
         failed = [{"file": str(path), "why": why} for path, why in failures.items()]
-        with writing(options.folder / SUMMARY_FILE):
+        with writing(folder / SUMMARY_FILE):
             document = json.dumps({**summary, "failed": failed}, indent=1)
-            write_atomically(options.folder / SUMMARY_FILE, document.encode())
+            write_atomically(folder / SUMMARY_FILE, document.encode())
     lines = [*words_of(summary), *(f"not scored: {why}" for why in failures.values())]
-    lines.append(f"scores of each clip: {options.folder / FOLDER}")
+    lines.append(f"scores of each clip: {folder / FOLDER}")
     sys.stdout.write("\n".join(lines) + "\n")
     is_short = summary["n_rows"] > 0 and summary["totals"][summary["headline"]] is None
     return 1 if failures or is_short else 0
 
 
-def _captioning(options: Options, settings: JudgeSettings) -> Captioning | None:
-    """Return the settings of the captioner.
-
-    Raises:
-        SettingsError: If arguments do not go together, or a name is not known.
-    """
-    if options.engine != "ray" and (options.address or options.n_actors):
-        raise SettingsError("--engine: expected ray with --address or --actors, got local")
-    if options.captioner is None:
-        if options.n_gpus:
-            raise SettingsError("--captioner: expected one for --gpus, got none")
-        if options.captioner_arguments or options.prompt:
-            raise SettingsError("--captioner: expected one for --captioner-args or --prompt")
-        return None
-    if ":" not in options.captioner:
-        captioner_class(options.captioner)
-    prompt = options.prompt
-    if prompt is None:
-        file, _, key = protocol_of(options.protocol).task.caption_prompt.partition(".")
-        prompt = Prompts(settings.prompts).text(file, key)
-    return Captioning(
-        captioner=options.captioner, arguments=options.captioner_arguments, prompt=prompt
-    )
-
-
-def _score_files(options: Options) -> dict[Path, Path]:
+def _score_files(inputs: Sequence[str], folder: Path) -> dict[Path, Path]:
     """Return the files to score, each with the path of its scores.
 
     Files that this command has written in an earlier run are not scored.
@@ -151,12 +112,11 @@ def _score_files(options: Options) -> dict[Path, Path]:
     Raises:
         SettingsError: If there are none, or a file would be replaced that is not ours.
     """
-    folder = options.folder
     lists = {(folder / name).resolve() for name in (WORST_FILE, KEPT_FILE)}
     own = (folder / FOLDER).resolve()
     _require_ours((folder / name for name in (WORST_FILE, KEPT_FILE)), is_list)
     _require_ours([folder / SUMMARY_FILE], _is_summary)
-    found = dict.fromkeys(path for each in options.inputs for path in find_shards(each))
+    found = dict.fromkeys(path for each in inputs for path in find_shards(each))
     paths = [
         path
         for path in found
@@ -192,25 +152,17 @@ def _is_summary(path: Path) -> bool:
     return isinstance(document, dict) and document.keys() >= _SUMMARY_FIELDS
 
 
-def _scored(shards: Sequence[Shard], spec: ScoreSpec, options: Options) -> dict[Path, str]:
-    """Score shards by the chosen engine; return the path of each that failed, to why."""
+def _scored(shards: Sequence[Shard], spec: ScoreSpec, cluster: Cluster | None) -> dict[Path, str]:
+    """Score shards; return the path of each that failed, to why."""
 
-    def on_done(file: ScoreFile) -> None:
-        words = f"{counted(file.n_rows - file.n_unasked, 'row')} scored"
-        if file.n_unasked:
-            words += f", {file.n_unasked:,} could not be asked about"
-        _say(f"{file.shard.path}: {words}")
+    def on_done(shard: Shard, n_unasked: int) -> None:
+        more = f", {n_unasked:,} could not be asked about" if n_unasked else ""
+        _say(f"{shard.path}: {counted(shard.n_rows - n_unasked, 'row')} scored{more}")
 
-    if options.engine == "local":
+    if cluster is None:
         return score_here(shards, spec, on_done)
-    from lmms_eval_captions.scorer.on_ray import Cluster, score_on_ray
+    from lmms_eval_captions.scorer.on_ray import score_on_ray
 
-    cluster = Cluster(
-        address=options.address,
-        n_actors=options.n_actors,
-        n_caption_actors=options.n_caption_actors,
-        n_gpus=options.n_gpus,
-    )
     return score_on_ray(shards, spec, on_done, cluster)
 
 

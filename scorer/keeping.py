@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from math import hypot, isnan, nan, sqrt
 from typing import TYPE_CHECKING, Final
@@ -40,11 +40,8 @@ _DECIMALS: Final = 9
 def score_reliability(first: Floats, second: Floats, *, first_share: float = 0.5) -> Interval:
     """Return the share of the variance of clips' scores that other questions would reproduce.
 
-    The correlation of two scores of each clip, by halves of its questions, tells the reliability of
-    the whole. It is too low if clips differ in the kind of question they are good at.
-
     Args:
-        first: Shape (n_clips,), each clip's score by its first half, in any unit; ``nan`` if none.
+        first: Shape (n_clips,), scores by the first half of a clip's questions; ``nan`` if none.
         second: The same by the second half.
         first_share: Share of a clip's questions in its first half, in (0, 1).
 
@@ -54,9 +51,8 @@ def score_reliability(first: Floats, second: Floats, *, first_share: float = 0.5
 
     Source:
         Spearman (1910) and Brown (1910), British Journal of Psychology 3: 2 r / (1 + r). Halves of
-        different sizes: Horst, Educational and Psychological Measurement 11 (1951). The ends are
-        those of :func:`pearson_interval`, transformed; in simulations they cover 91 to 98% from
-        30 clips on.
+        different sizes: Horst, Educational and Psychological Measurement 11 (1951). In simulations
+        the ends cover 91 to 98% from 30 clips on.
 
     >>> first = np.array([0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1.0])
     >>> second = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1.0])
@@ -90,22 +86,9 @@ def score_reliability(first: Floats, second: Floats, *, first_share: float = 0.5
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeepError:
-    """Share of wrong clips in a list of the best ones."""
-
-    share: float = nan
-    """Expected share of the kept clips that are not among as many with the highest true scores, in
-    [0, 1]; ``nan`` if unknown."""
-    low: float = nan
-    high: float = nan
-    """Ends of its 95% interval; ``nan`` if unknown."""
-    n_kept: int
-    n_clips: int
-    """Clips with a score."""
-
-
-def keep_error(scores: Floats, reliability: Interval, *, keep: float) -> KeepError:
+def keep_error(
+    scores: Floats, reliability: Interval, *, keep: float
+) -> tuple[float, float, float] | None:
     """Return the share of the kept clips that are not among the best by their true scores.
 
     A clip's true score is what endlessly many questions like its own would give. Given a true
@@ -117,25 +100,26 @@ def keep_error(scores: Floats, reliability: Interval, *, keep: float) -> KeepErr
         reliability: See :func:`score_reliability`.
         keep: Share of the clips with a score that is kept, in (0, 1].
 
+    Returns:
+        Expected share in [0, 1] with the ends of its 95% interval; ``None`` if unknown.
+
     >>> half = Interval(value=0.5, low=0.4, high=0.6, standard_error=0.05, n_videos=60)
-    >>> found = keep_error(np.repeat(np.arange(6) / 5, 10), half, keep=0.8)
-    >>> found.n_kept, round(found.share, 3), round(found.low, 3), round(found.high, 3)
-    (48, 0.114, 0.021, 0.206)
+    >>> [round(x, 3) for x in keep_error(np.repeat(np.arange(6) / 5, 10), half, keep=0.8)]
+    [0.114, 0.021, 0.206]
     """
     known = scores[~np.isnan(scores)]
     n_clips, n_kept = len(known), round(keep * len(known))
-    found = KeepError(n_kept=n_kept, n_clips=n_clips)
     if n_kept and n_kept == n_clips:
-        return replace(found, share=0.0, low=0.0, high=0.0)
+        return 0.0, 0.0, 0.0
     if not n_kept or known.std() <= _SAME or isnan(reliability.value):
-        return found
+        return None
     ends = (reliability.value, reliability.low, reliability.high)
     share, *others = [_wrong_share(known, n_kept, end) for end in ends if end is not None]
     # As if the kept clips were drawn one by one, but never less than half a clip.
     chance = _NORMAL * sqrt(max(share * (1 - share), 1 / (4 * n_kept)) / n_kept)
     below = hypot(share - min(share, *others, share), chance, model_error(keep))
     above = hypot(max(share, *others, share) - share, chance, model_error(keep))
-    return replace(found, share=share, low=max(0.0, share - below), high=min(1.0, share + above))
+    return share, max(0.0, share - below), min(1.0, share + above)
 
 
 def model_error(keep: float) -> float:
@@ -211,10 +195,7 @@ def kept_clips(
     tied = np.flatnonzero(rounded == known[-n_kept]).tolist()
     n_tied_kept = n_kept - int(mask.sum())
     if n_tied_kept < len(tied):
-        tied.sort(key=lambda index: blake2b(_bytes(clip_ids[index]), digest_size=8).digest())
+        names = {index: str(clip_ids[index]).encode("utf-8", "surrogatepass") for index in tied}
+        tied.sort(key=lambda index: blake2b(names[index], digest_size=8).digest())
     mask[tied[:n_tied_kept]] = True
     return mask, len(tied) - n_tied_kept
-
-
-def _bytes(clip_id: str) -> bytes:
-    return str(clip_id).encode("utf-8", "surrogatepass")

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.errors import (
     JudgeStoppedError,
     SettingsError,
 )
-from lmms_eval_captions.scorer.parquet import ScoreFile, ScoreFiles, Shard, read_shard
+from lmms_eval_captions.scorer.parquet import ScoreFiles, Shard, read_shard
 from lmms_eval_captions.scorer.table import ScoreSpec, TableCaptioner, TableScorer
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Cluster:
 def score_on_ray(
     shards: Sequence[Shard],
     spec: ScoreSpec,
-    on_done: Callable[[ScoreFile], None],
+    on_done: Callable[[Shard, int], None],
     cluster: Cluster,
 ) -> dict[Path, str]:
     """Score shards; see :func:`.score_here`.

@@ -6,6 +6,7 @@ import glob
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -275,137 +276,115 @@ def new_file(path: Path) -> IO[bytes]:
     return path.open("xb")
 
 
-class ScoreFile:
-    """The scores of a shard as they are written."""
-
-    def __init__(self, shard: Shard, schema: pa.Schema) -> None:
-        self.shard = shard
-        self.n_rows = 0
-        self.n_unasked = 0
-        """Rows that could not be asked about."""
-        self._schema = schema
-        self._counts = {"n_open": 0, "n_unscored": 0}
-        self._rows: list[pa.Table] = []
-        self._path = unfinished(shard.scores)
-        self._file: IO[bytes] | None = None
-        self._writer: Any = None
-
-    def write(self, table: pa.Table) -> None:
-        """Append the next rows.
-
-        Raises:
-            DataError: If they cannot be written.
-        """
-        self.n_rows += table.num_rows
-        self.n_unasked += table.column("n_questions").null_count
-        self._counts["n_open"] += column_sum(table, "is_open")
-        self._counts["n_unscored"] += column_sum(table, "n_unscored")
-        self._rows.append(table)
-        if sum(rows.num_rows for rows in self._rows) >= _ROW_GROUP:
-            with writing(self.shard.scores):
-                self._flush()
-
-    def finish(self) -> None:
-        """Move the file to its path.
-
-        Raises:
-            DataError: If it cannot be written, or lacks rows of the shard.
-        """
-        if self.n_rows != self.shard.n_rows:
-            raise DataError(
-                f"{self.shard.path}: expected {counted(self.shard.n_rows, 'row')}, as it had when "
-                f"it was found, got {self.n_rows:,}: it was changed while it was read"
-            )
-        with writing(self.shard.scores):
-            self._flush()
-            made_of = json.dumps({**self.shard.origin, **self._counts})
-            self._writer.add_key_value_metadata({MADE_OF: made_of.encode()})
-            self._writer.close()
-            if self._file is not None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                self._file.close()
-            self._path.replace(self.shard.scores)
-
-    def drop(self) -> None:
-        """Remove what was written so far."""
-        with suppress(OSError, ValueError):  # a full disk
-            if self._writer is not None:
-                self._writer.close()
-        with suppress(OSError):
-            if self._file is not None:
-                self._file.close()
-        with suppress(OSError):
-            self._path.unlink(missing_ok=True)
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if self._writer is None:
-            self._file = new_file(self._path)
-            self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
-        if self._rows:
-            self._writer.write_table(pa.concat_tables(self._rows))
-        self._rows = []
-
-
 class ScoreFiles:
     """Writes the scores of shards, which come one after the other; a failure costs its shard.
 
     Args:
         shards: The shards.
         spec: The spec.
-        on_done: Called with each file that is complete.
+        on_done: Called with each shard whose scores are complete, and the number of its rows that
+            could not be asked about.
+
+    Attributes:
+        failures: Path of each shard that failed, to why.
     """
 
     def __init__(
-        self, shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[ScoreFile], None]
+        self, shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[Shard, int], None]
     ) -> None:
         self._shards = shards
         self._schema = schema_of(spec)
         self._on_done = on_done
-        self._files: dict[int, ScoreFile] = {}
         self.failures: dict[Path, str] = {}
-        """Path of each shard that failed, to why."""
+        self._begin()
 
     def __enter__(self) -> ScoreFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for file in self._files.values():
-            file.drop()
+        self._drop()
 
     def take(self, number: int, scores: pa.Table | DataError | None) -> None:
         """Take the next scores of a shard, why there are none, or ``None`` at its end."""
         shard = self._shards[number]
         if shard.path in self.failures:
             return
-        file = self._files.setdefault(number, ScoreFile(shard, self._schema))
         try:
             if isinstance(scores, DataError):
                 raise scores
-            if scores is not None:
-                file.write(scores)
-                return
-            file.finish()
+            with writing(shard.scores):
+                if scores is not None:
+                    self._write(shard, scores)
+                    return
+                self._finish(shard)
         except DataError as error:
             self.failures[shard.path] = str(error)
-            file.drop()
+            self._drop()
         else:
-            self._on_done(file)
-        del self._files[number]
+            self._on_done(shard, self._counts["n_unasked"])
+        self._begin()
+
+    def _begin(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._rows: list[pa.Table] = []
+        self._file: IO[bytes] | None = None
+        self._writer: Any = None
+
+    def _write(self, shard: Shard, table: pa.Table) -> None:
+        self._counts["n_rows"] += table.num_rows
+        self._counts["n_unasked"] += table.column("n_questions").null_count
+        for name in ("is_open", "n_unscored"):
+            self._counts[name] += column_sum(table, name)
+        self._rows.append(table)
+        if sum(rows.num_rows for rows in self._rows) >= _ROW_GROUP:
+            self._flush(shard)
+
+    def _finish(self, shard: Shard) -> None:
+        """Move the file to its path, unless it lacks rows of the shard."""
+        n_rows = self._counts["n_rows"]
+        if n_rows != shard.n_rows:
+            raise DataError(
+                f"{shard.path}: expected {counted(shard.n_rows, 'row')}, as it had when it was "
+                f"found, got {n_rows:,}: it was changed while it was read"
+            )
+        self._flush(shard)
+        counts = {"n_open": self._counts["is_open"], "n_unscored": self._counts["n_unscored"]}
+        self._writer.add_key_value_metadata({MADE_OF: json.dumps({**shard.origin, **counts})})
+        self._writer.close()
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+            self._file.close()
+        unfinished(shard.scores).replace(shard.scores)
+
+    def _flush(self, shard: Shard) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self._file is None:
+            self._file = new_file(unfinished(shard.scores))
+            self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
+        if self._rows:
+            self._writer.write_table(pa.concat_tables(self._rows))
+        self._rows = []
+
+    def _drop(self) -> None:
+        """Remove what was written of a shard."""
+        if self._file is None:
+            return
+        for close in (self._writer.close, self._file.close, Path(self._file.name).unlink):
+            with suppress(OSError, ValueError):  # a full disk
+                close()
 
 
 def score_here(
-    shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[ScoreFile], None]
+    shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[Shard, int], None]
 ) -> dict[Path, str]:
     """Score shards in this process; one that fails does not affect the others.
 
     Args:
         shards: In the order in which they are scored.
         spec: The spec.
-        on_done: Called with each file of scores that is complete.
+        on_done: See :class:`ScoreFiles`.
 
     Returns:
         Path of each shard that failed, to why.

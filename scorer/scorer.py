@@ -188,7 +188,7 @@ class Scorer:
         self._shared: _SharedEngine | None = None
         self._is_closed = False
         self._pending: weakref.WeakSet[Pending] = weakref.WeakSet()
-        self._usage, self._spent_usd = Totals(), 0.0
+        self._usage = Totals()
 
     def __enter__(self) -> Scorer:
         return self
@@ -356,12 +356,6 @@ class Scorer:
         return self._usage if shared is None else shared.engine.totals()
 
     @property
-    def spent_usd(self) -> float:
-        """US dollars that are billed or may be, by all scorers that share the engine."""
-        shared = self._shared
-        return self._spent_usd if shared is None else shared.engine.spent_usd
-
-    @property
     def stopped(self) -> str | None:
         """Reason why nothing more is asked of the judge, ``None`` if it is."""
         if self._is_closed:
@@ -377,7 +371,7 @@ class Scorer:
             self._leave()
             for pending in list(self._pending):
                 pending.cancel()
-            self._usage, self._spent_usd = shared.engine.totals(), shared.engine.spent_usd
+            self._usage = shared.engine.totals()
 
     def _clips(
         self,

@@ -176,7 +176,10 @@ def summarise(
         "reasons": dict(grouped(scores.reasons).most_common(5)),
         "totals": {name: _known(totals.get(name, nan)) for name in benchmark.metrics},
         "quantiles": {f"{q:g}": float(np.quantile(known, q)) for q in QUANTILES if len(known)},
-        "reliability": _known_values(asdict(reliability)),
+        "reliability": {
+            name: _known(value) if isinstance(value, float) else value
+            for name, value in asdict(reliability).items()
+        },
         **lists,
         "judged_by": [text for text, _ in scores.judged_by.most_common(5)],
     }
@@ -247,7 +250,12 @@ def _list(
         with new_file(unfinished(path)) as file:
             pq.write_table(table, file, compression="zstd")
         unfinished(path).replace(path)
-    error = None if reliability is None else asdict(keep_error(order, reliability, keep=share))
+    error = None
+    if reliability is not None:
+        ends = keep_error(order, reliability, keep=share) or (None,) * 3
+        n_clips = int(np.sum(~np.isnan(order)))
+        error = dict(zip(("share", "low", "high"), ends, strict=True))
+        error |= {"n_kept": len(values), "n_clips": n_clips}
     return {
         "file": path.name,
         "share": share,
@@ -255,7 +263,7 @@ def _list(
         "edge": float(values[np.argmin(order[mask])]),
         "mean": float(values.mean()),
         "n_tied_left": n_tied_left,
-        "error": None if error is None else _known_values(error),
+        "error": error,
     }
 
 
@@ -350,7 +358,3 @@ def _are(n: int) -> str:
 def _known(value: float) -> float | None:
     """Return a number, ``None`` for ``nan``, which JSON lacks."""
     return None if isnan(value) else value
-
-
-def _known_values(document: Mapping[str, Any]) -> Document:
-    return {k: _known(v) if isinstance(v, float) else v for k, v in document.items()}

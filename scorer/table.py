@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.endpoint.cost import Purse
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
-from lmms_eval_captions.judges.settings import JudgeSettings, data_settings
+from lmms_eval_captions.judges.protocols.prompt import Prompts
+from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
 from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
 from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
+from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner, captioner_class
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.scorer.columns import (
     caption_of,
@@ -55,10 +56,24 @@ class Captioning:
 
     captioner: str
     """One of our captioners, or a custom class as ``package.module:Class``."""
-    arguments: str = ""
+    arguments: str
     """As lmms-eval's ``--model_args``."""
     prompt: str
     """Question about each clip."""
+
+    @classmethod
+    def of(cls, captioner: str, arguments: str, prompt: str | None, protocol: str) -> Captioning:
+        """Return the settings of a captioner, by default with the prompt of a protocol.
+
+        Raises:
+            SettingsError: If there is no such captioner, or no such protocol.
+        """
+        if ":" not in captioner:
+            captioner_class(captioner)
+        if prompt is None:
+            file, _, key = protocol_of(protocol).task.caption_prompt.partition(".")
+            prompt = Prompts(read_judge_settings().prompts).text(file, key)
+        return cls(captioner=captioner, arguments=arguments, prompt=prompt)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,19 +93,20 @@ class ScoreSpec:
     """Metrics that cannot be computed on the machine of the command, whatever the judge says."""
 
     @classmethod
-    def of_settings(
+    def of_environment(
         cls,
         protocol: str,
-        settings: JudgeSettings,
         *,
-        videos: Path | None = None,
-        **more: Any,  # noqa: ANN401 - its other fields
+        videos: Path | None,
+        names: Mapping[str, str],
+        captioning: Captioning | None,
     ) -> ScoreSpec:
-        """Return the spec of a run with these settings.
+        """Return the spec with the settings of the environment.
 
         Raises:
-            SettingsError: If there is no protocol of this name.
+            SettingsError: If there is no protocol of this name, or a setting cannot be used.
         """
+        settings = read_judge_settings()
         known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
         # Other processes, and other machines, work in other folders.
         keywords = {
@@ -103,7 +119,8 @@ class ScoreSpec:
             settings=keywords,
             videos=(videos or Path()).expanduser().absolute(),
             unavailable=tuple(n for n, metric in metrics if metric.unavailable_here() is not None),
-            **more,
+            names=names,
+            captioning=captioning,
         )
 
     @cached_property
