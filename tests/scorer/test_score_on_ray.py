@@ -198,3 +198,25 @@ def test_a_limit_of_cost_is_kept_over_all_scorers(
     settings.setenv("LMMS_CAPTIONS_MAX_COST", "1")
     assert run_score(tmp_path, "capquiz", "out", *on_ray(2)) == 0
     assert judge.counts.n_requests == 240
+
+
+def test_ray_that_cannot_start_ends_in_a_sentence(
+    judge: JudgeServer,
+    tmp_path: Path,
+    settings: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever kind of error it raises."""
+    import ray
+
+    def fail(*_: object, **__: object) -> None:
+        raise Exception("The current node timed out during startup.\nSee the logs.")
+
+    settings.setattr(ray, "is_initialized", lambda: False)
+    settings.setattr(ray, "init", fail)
+    write_rows(tmp_path / "in/a.parquet", rows_of("capquiz", 2, tmp_path))
+    assert run_score(tmp_path, "capquiz", "out", *on_ray(1)) == 2
+    error = capsys.readouterr().err
+    assert "Ray could not start on this machine: The current node timed out" in error
+    assert "Traceback" not in error
+    assert not judge.counts.n_requests
