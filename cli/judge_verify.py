@@ -11,7 +11,7 @@ from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lmms_eval_captions.cli.options import dollars
+from lmms_eval_captions.cli.options import add_command, dollars
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -28,13 +28,16 @@ def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     text = "verify that an endpoint is the judge it claims to be"
     judge = commands.add_parser("judge", help=text)
     parts = judge.add_subparsers(required=True, metavar="COMMAND")
-    command = parts.add_parser(
+    command = add_command(
+        parts,
         "verify",
+        _verify,
         help=text,
         description="Asks the judge about 60 captions with planted facts per benchmark, and "
         "probes the endpoint: model name, truncation, temperature 0, cached replies. Verdicts are "
         "compared with the right ones, or with a record of the judge that you trust. Exit code: 0 "
         "for PASSED, 1 for FAILED, 3 for UNDECIDED, 2 for an error.",
+        example="lmms-eval-captions judge verify --judge gpt-4.1-mini -o gpt-4.1-mini.json",
     )
     command.add_argument(
         "--tasks", metavar="NAMES", help="benchmarks or tasks, comma-separated (default: all)"
@@ -51,7 +54,6 @@ def add_judge(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--format", choices=("text", "json"), default="text", help="output format (default: text)"
     )
     command.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the record there")
-    command.set_defaults(run=_verify)
 
 
 def _verify(arguments: argparse.Namespace) -> int:

@@ -25,7 +25,6 @@ from lmms_eval_captions.cli.settings_flags import settings_taken
 from lmms_eval_captions.cli.stability import add_stability
 from lmms_eval_captions.cli.t2v_verify import add_t2v_verify
 from lmms_eval_captions.judges.errors import CaptionsError
-
 from lmms_eval_captions.lmms_eval_tasks.dependencies import advice_for
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence

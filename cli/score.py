@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmms_eval_captions.cli.options import positive
+from lmms_eval_captions.cli.options import add_command, positive
 from lmms_eval_captions.judges.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,14 +21,19 @@ _COLUMNS = ("clip_id", "caption", "questions", "reference", "video")
 
 def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``score`` to the parser of ``lmms-eval-captions``."""
-    command = commands.add_parser(
+    command = add_command(
+        commands,
         "score",
+        _score,
         help="score captions in files: of a benchmark, or of any clips in Parquet files",
         description="With --tasks, scores captions of a benchmark like lmms-eval --model "
         "caption_file, without lmms-eval. With --protocol, scores the captions of Parquet files: a "
         "file of scores for each file, complete or not there. Started again, both resume; replies "
         "are kept, nothing is asked twice. Exit code: 0; 1 if a file could not be scored or too "
         "much is unscored; 2 for a usage error.",
+        example="lmms-eval-captions score captions.jsonl --tasks vdc_score --judge gpt-4.1-mini "
+        "-o results/mine\nlmms-eval-captions score --in clips.parquet --out scored --protocol "
+        "own_rating --keep 0.8",
     )
     add = command.add_argument
     add("captions", nargs="*", metavar="FILES", help="with --tasks: files of captions")
@@ -95,7 +100,6 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--gpus", type=float, default=0.0, metavar="N",
         help="GPUs of each captioner on Ray (default: 0)",
     )  # fmt: skip
-    command.set_defaults(run=_score)
 
 
 def _score(arguments: argparse.Namespace) -> int:

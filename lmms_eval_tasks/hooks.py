@@ -15,7 +15,6 @@ from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit

@@ -66,7 +66,7 @@ def completed(
     THIS_RUN.started_s = time.time() - run_s
     try:
         run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
-        with _with_intervals(results, {} if run is None else metrics_of(run.document)):
+        with with_intervals(results, {} if run is None else metrics_of(run.document)):
             yield
         if run is not None:
             THIS_RUN.finished.append(run)
@@ -224,7 +224,7 @@ def _blank_unavailable(results: Mapping[str, Any], task: str, finished: Finished
 
 
 @contextmanager
-def _with_intervals(
+def with_intervals(
     results: Mapping[str, Any], measured: Mapping[str, Mapping[str, Measured]]
 ) -> Iterator[None]:
     """Have intervals saved as ``<metric>_ci_low`` and ``<metric>_ci_high``, but not printed.

@@ -19,13 +19,12 @@ from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, read_plain_yaml
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
 from lmms_eval_captions.lmms_eval_tasks.judging_document import metrics_of
-from lmms_eval_captions.lmms_eval_tasks.last_screen import say
 from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
-from lmms_eval_captions.lmms_eval_tasks.run_end import complete
+from lmms_eval_captions.lmms_eval_tasks.results_writer import complete, with_intervals
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
-from lmms_eval_captions.lmms_eval_tasks.saved_results import with_intervals
+from lmms_eval_captions.lmms_eval_tasks.screen import print_runs
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
@@ -114,7 +113,7 @@ def score_tasks(
         "model_name": path,
     }
     _save(document, output / _folder_name(path))
-    say()
+    print_runs()
     SESSION.close()
     headlines = [results[name][f"{of.benchmark.headline},none"] for name, of in hooks.items()]
     return 1 if any(value is None or isnan(value) for value in headlines) else 0

@@ -107,7 +107,11 @@ def read_keywords(
 @cache
 def clip_protocols() -> Mapping[str, ClipProtocol]:
     """Return the protocols for custom clips, by name."""
-    return {each.name: each for module in modules("protocol") for each in module.PROTOCOLS}
+    return {
+        protocol.name: protocol
+        for module in modules("benchmark")
+        for protocol in getattr(module, "PROTOCOLS", ())
+    }
 
 
 def protocol_of(name: str) -> ClipProtocol:
