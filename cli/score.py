@@ -33,7 +33,7 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "much is unscored; 2 for a usage error.",
         example="lmms-eval-captions score captions.jsonl --tasks vdc_score --judge gpt-4.1-mini "
         "-o results/mine\nlmms-eval-captions score --in clips.parquet --out scored --protocol "
-        "own_rating --keep 0.8",
+        "vllm_judge --keep 0.8",
     )
     add = command.add_argument
     add("captions", nargs="*", metavar="FILES", help="with --tasks: files of captions")
