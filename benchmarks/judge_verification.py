@@ -1,4 +1,4 @@
-"""How often `judge verify` finds impostors, and how often it fails an honest judge.
+"""Power of `judge verify` against impostors, and its false alarms for an honest judge.
 
 Scripted judges read the anchors' captions and answer the probes: an honest one that makes mistakes
 of its own and changes some verdicts by chance, and impostors made of it (see

@@ -64,7 +64,7 @@ def report(finished: FinishedTask) -> None:
     if n_suspicious:
         warning = (
             f"{task}: {n_suspicious:,} of {len(records):,} captions cannot be captions ({why}): "
-            "do not use this number before they are mended"
+            "do not use this number before they are corrected"
         )
         logger.warning("{}", warning)
         THIS_RUN.warn(warning)

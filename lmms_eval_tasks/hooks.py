@@ -197,7 +197,7 @@ class Hooks(Generic[Q, J]):
     def _aggregate(
         self, name: str, items: Sequence[Item], args: argparse.Namespace | None = None
     ) -> float:
-        """Return a metric; with the headline, the task is told and kept for the end of the run."""
+        """Return a metric; the headline also reports the task and keeps it for the end."""
         complete = resolve(items)
         records = read_items(self.benchmark, name, complete)
         # lmms-eval takes the standard error of what is in the items once this returns.

@@ -21,7 +21,7 @@ from lmms_eval_captions.model_wrappers.captions import launcher_number
 Q = TypeVar("Q")
 """A benchmark's question."""
 J = TypeVar("J", bound=Judgement)
-"""Its judgement."""
+"""Judgement of the benchmark."""
 
 SAYS_NOTHING: Final = "This is a video."
 """A caption with words, from which no question can be answered."""

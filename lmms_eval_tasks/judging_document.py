@@ -33,7 +33,7 @@ def judging_document(
     ours: Mapping[str, Mapping[str, str]],
     finished_s: float,
 ) -> Document:
-    """The document of one run, but for its head, which says what was run.
+    """Return the judging document of a run without its head.
 
     Args:
         results: lmms-eval's results of the run.

@@ -71,7 +71,7 @@ def why_not_ask(
 ) -> tuple[str, str] | None:
     """Return why the judge is not asked about a task, and advice; ``None`` if it is.
 
-    It would be in vain, or judging these captions costs more than the limit.
+    No score is possible, or judging these captions costs more than the limit.
 
     Args:
         benchmark: The task's.

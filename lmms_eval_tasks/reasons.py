@@ -44,7 +44,7 @@ _PASSING: Final = re.compile(
 _STOPPING: Final = {401, 402, 404, 407, 408, 429}
 """Statuses of the 4xx that are no refusal of one request: of its key, model or rate."""
 _NUMBER: Final = re.compile(r"(?<!answered )(?:\b(?=\w*\d)[\w-]{8,}|(?<!\d)\d+(?:\.\d+)?)")
-"""A number or an identifier, but for a status."""
+"""A number or an identifier, except a status."""
 _NEVER: Final = "(it has given none yet)"
 _NEXT_COST: Final = " and the next request may cost "
 """Behind it a limit of cost goes on with what differs, and with what helps."""
@@ -52,16 +52,16 @@ _BLIND: Final = "cannot be shown"
 _REFUSED: Final = "the batch has no reply to this request: "
 _HELP: Final[Mapping[Kind, str]] = {
     "unreadable": "unreadable: such replies are kept, and a rerun asks nothing unless "
-    "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them anew; or name another judge "
+    "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them again; or name another judge "
     "(LMMS_CAPTIONS_JUDGE)",
-    "missing": "of captions that are not there: mend the clips or add the rows, or score the "
+    "missing": "of missing captions: repair the clips or add the rows, or score the "
     "others alone (--model caption_file with missing=drop), or what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
     "uncaptioned": "of captions that were not written: change what the reason names, then run the "
     "same command again; captions are kept, only what is missing is asked",
-    "empty": "of empty captions: caption those clips anew, or score what there is with a higher "
+    "empty": "of empty captions: caption those clips again, or score what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
-    "not asked": "not asked, as there can be no score while so many captions are not there",
+    "not asked": "not asked, as there can be no score while so many captions are missing",
     "refused": "refused by the endpoint: a rerun asks them again, and another judge "
     "(LMMS_CAPTIONS_JUDGE) may take them",
     "passing": "not answered: run the same command again to go on; verdicts are kept, only what is "
@@ -165,7 +165,7 @@ def help_against(reasons: Mapping[str, int]) -> str:
     """The most frequent reason and what helps against it; where to look where none is known.
 
     >>> help_against({"the caption is empty": 2})  # doctest: +NORMALIZE_WHITESPACE
-    'the caption is empty; of empty captions: caption those clips anew, or score what there is with
+    'the caption is empty; of empty captions: caption those clips again, or score what there is with
     a higher LMMS_CAPTIONS_MAX_UNSCORED'
     """
     if not reasons:

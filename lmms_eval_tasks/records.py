@@ -69,7 +69,7 @@ class CaptionRecord:
     """Digest of the questions that were asked, see :func:`questions_digest`; empty where
     there are none."""
     evidence: Mapping[str, object] = field(default_factory=dict)
-    """What the judgements say of the judge, see :class:`judge_doubts.Evidence`; empty where none
+    """Evidence about the judge, see :class:`judge_doubts.Evidence`; empty where none
     was asked."""
     n_population: int = 0
     """Questions times judge runs that there are, where a sample of them was asked (``n_questions``

@@ -94,7 +94,7 @@ class RequestCounter:
     Args:
         prices: What pictures take, by model.
         replies: Folder of the stored replies.
-        ask_again: Whether what the store holds unreadable replies to alone is asked anew.
+        ask_again: True to ask again if all stored replies are unreadable.
         endpoints: Names of those whose stored replies alone serve, ``None`` for all.
     """
 

@@ -136,7 +136,7 @@ def _ours(results: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
         sizes = [len(task.records) for task in finished]
         if leaves == [name]:
             signature = signatures[0] if signatures else NOT_JUDGED
-            yield name, {"signature": signature, "breakdown": "none: there is no score"}
+            yield name, {"signature": signature, "breakdown": "none: not scored"}
         elif "unscored,none" in results["results"][name]:
             yield name, {"signature": signatures_of_tasks(signatures, sizes)}
 

@@ -111,7 +111,7 @@ def words_of_interruption() -> str:
     folder = cache_folder() / "replies"
     return (
         f"Stopped by Ctrl-C: {totals.calls:,} new replies are kept in {folder}; the same command "
-        "goes on from there and asks only what is missing"
+        "resumes and asks only what is missing"
     )
 
 

@@ -248,7 +248,7 @@ def _words_of(settings: JudgeSettings) -> list[str]:
         else f"at most {settings.rate:g} request{'s' if settings.rate != 1 else ''} a second",
         "" if settings.precision is None else sample_words(settings),
         f"at most {settings.max_unscored:.2%} unscored",
-        "unreadable replies asked anew" if settings.ask_again else "",
+        "unreadable replies asked again" if settings.ask_again else "",
         "stored replies of this endpoint only" if settings.store_by == "endpoint" else "",
         limit,
         f"replies in {settings.cache / 'replies'}",

@@ -168,7 +168,7 @@ def _fields(record: CaptionRecord) -> Row:
 def _sample(
     record: CaptionRecord, columns: Mapping[str, str], benchmark: Benchmark[Any, Any], place: int
 ) -> Row:
-    """What a question stands for, if a sample of the caption's questions was judged."""
+    """Return the sampling columns of a question, empty if all questions were asked."""
     from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 
     sample = Sample.of(record)

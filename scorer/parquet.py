@@ -232,7 +232,7 @@ def is_done(shard: Shard, *, ask_again: bool) -> bool:
 
     Args:
         shard: The shard.
-        ask_again: Ask anew what was unreadable.
+        ask_again: Ask again what was unreadable.
     """
     made_of = origin_of(shard.scores) or {}
     n_open, n_unscored = made_of.pop("n_open", None), made_of.pop("n_unscored", None)
@@ -270,7 +270,7 @@ def unfinished(path: Path) -> Path:
 
 
 def new_file(path: Path) -> IO[bytes]:
-    """Open a file anew, in place of one that an earlier run left; a link is not followed."""
+    """Open a new file in place of one that an earlier run left; a link is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     return path.open("xb")

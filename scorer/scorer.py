@@ -93,13 +93,13 @@ class CaptionScore:
     n_questions: int
     """Questions times judge runs."""
     n_unscored: int
-    """Those without a verdict."""
+    """Questions without a verdict."""
     reasons: Mapping[str, int]
     """Why questions are unscored, to their number."""
     judgements: Sequence[Judgement] = field(repr=False)
     """Verdict and reply of each question, judge run by judge run."""
     record: CaptionRecord = field(repr=False)
-    """What the tasks keep of a caption."""
+    """Record of the caption, as tasks keep it."""
 
 
 class Pending:

@@ -57,7 +57,7 @@ class Captioning:
     captioner: str
     """One of our captioners, or a custom class as ``package.module:Class``."""
     arguments: str
-    """As lmms-eval's ``--model_args``."""
+    """Arguments in the form of lmms-eval's ``--model_args``."""
     prompt: str
     """Question about each clip."""
 

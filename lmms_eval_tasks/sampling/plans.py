@@ -208,7 +208,7 @@ class _Plan:
             raise JudgeStoppedError(
                 f"the cheap judge (LMMS_CAPTIONS_CHEAP_JUDGE) gave no verdict on "
                 f"{reasons.total():,} of {n_judgements:,} questions, and the judge was asked none: "
-                f"mend that or unset it; what was answered is kept. The most frequent reason: "
+                f"correct that or unset it; all replies are kept. The most frequent reason: "
                 f"{reasons.most_common(1)[0][0]}"
             )
         metrics = self._benchmark.metrics

@@ -38,7 +38,7 @@ class Sample:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all questions were asked."""
+        """True if all questions were asked."""
         return not self.cheap and all(weight == 1 for weight in self.weights)
 
     def to_item(self) -> Item:

@@ -32,7 +32,7 @@ def shown_at(
         stamps: One per frame, in the order in which they are shown.
         unit_s: Seconds of one unit of the stamps.
         step_s: Seconds from frame to frame by the stream's rate.
-        may_jump: Whether the container's clock may start anew in mid-stream, as in MPEG-TS.
+        may_jump: Whether the container's clock may restart in mid-stream, as in MPEG-TS.
 
     >>> shown_at([(0, 0), (2, 1), (None, None)], unit_s=0.5, step_s=0.25, may_jump=False)
     array([0.  , 1.  , 1.25])

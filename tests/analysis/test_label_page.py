@@ -258,7 +258,6 @@ def _opened(context: Any, folder: Path, asked: list[str]) -> BrowserPage:
 def test_the_command_writes_the_file_and_says_what_is_next(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its options reach the page; a wrong one is said in a sentence."""
     judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
     output = tmp_path / "new" / "page.html"
     words = ["label", str(tmp_path), "--n", "6", "--by", "dimensions", "--reveal", "never"]

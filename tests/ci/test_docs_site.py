@@ -41,7 +41,6 @@ PLACES: Final = {
     ],
 )
 def test_links_lead_to_the_place_on_the_site(link: str, document: str, moved: str) -> None:
-    """What is a path in the repository becomes a path of the site."""
     shown = for_site(f"See [it]({link}).", document, PLACES[document], PLACES)
     assert shown == f"See [it]({moved})."
 

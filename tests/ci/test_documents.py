@@ -1,4 +1,4 @@
-"""What the documents speak of is there, and the site has all of them."""
+"""Documents name only what exists, and the site has all of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,6 @@ def test_every_folder_is_a_room_of_the_architecture() -> None:
 
 
 def test_the_front_page_is_short() -> None:
-    """What leads to everything is read; what explains everything is not."""
     assert len(_text("README.md").splitlines()) < 200
 
 
@@ -115,7 +114,6 @@ def test_every_argument_of_a_captioner_is_in_its_table(name: str) -> None:
 
 
 def test_the_arguments_of_all_captioners_are_in_their_table() -> None:
-    """Those that lmms-eval gives by options of its own are none of ``--model_args``."""
     text = _text("model_wrappers/README.md")
     table = text.partition("Arguments that all of them take")[2].partition("\n### ")[0]
     given_by_options = {"batch_size", "max_batch_size", "device"}
@@ -124,7 +122,6 @@ def test_the_arguments_of_all_captioners_are_in_their_table() -> None:
 
 
 def test_the_page_of_numbers_has_every_metric() -> None:
-    """Its table and the benchmarks name the same ones, and say which way is better."""
     rows = re.findall(
         r"^\| (`[^|]+`) \| [^|]+ \| ([^|]+) \|", _text("docs/numbers.md"), re.MULTILINE
     )
@@ -140,7 +137,6 @@ def test_the_page_of_numbers_has_every_metric() -> None:
 
 
 def test_the_page_of_numbers_has_every_field_of_the_signature() -> None:
-    """Those of all tasks, and those that each benchmark adds."""
     section = _text("docs/numbers.md").partition("## The signature")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", section, re.MULTILINE)
     shown = {name for names in rows for name in re.findall(r"`(\w+)`", names)}

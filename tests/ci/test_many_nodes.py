@@ -30,7 +30,6 @@ def _line(launcher: str) -> list[str]:
 
 
 def _run(arguments: list[str]) -> dict[str, str]:
-    """What a launcher hands to lmms-eval, by option."""
     words = [word for word in arguments if word != "--predict_only"]
     return dict(zip(words[::2], words[1::2], strict=True))
 

@@ -1,4 +1,4 @@
-"""What is built of this project for others to install."""
+"""Wheel and source archive of the project."""
 
 from __future__ import annotations
 

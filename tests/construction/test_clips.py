@@ -29,7 +29,6 @@ Calls = list[str]
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What is asked of the other process, done in this one: a new process takes a second."""
     names: Calls = []
 
     def call(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -162,7 +161,6 @@ def test_other_options_look_at_nothing_again(source: Path, tmp_path: Path, calls
 def test_a_link_in_the_place_of_a_clip_is_replaced(
     source: Path, tmp_path: Path, calls: Calls
 ) -> None:
-    """What it leads to, outside of the folder, is neither taken for the clip nor written."""
     command = ["build", "clips", str(source / "b"), "-o", str(tmp_path / "clips"), "--n", "1"]
     assert main(command) == 0
     [clip] = (tmp_path / "clips").glob("*.mp4")

@@ -17,7 +17,6 @@ from golden import check, numbers
 from planted_world import TASKS, World
 
 WITHOUT = ("lmms_eval", "torch", "datasets", "accelerate", "transformers")
-"""What a light install lacks."""
 
 
 @pytest.fixture(scope="module")

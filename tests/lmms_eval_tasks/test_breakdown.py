@@ -35,7 +35,6 @@ def _caption(kinds: list[str | None], *runs: list[bool | None]) -> CaptionRecord
 
 
 def _down(*captions: CaptionRecord) -> Breakdown:
-    """Of captions of different videos, without what tells how sure it is."""
     of_videos = [replace(caption, video_id=f"v{n}") for n, caption in enumerate(captions)]
     return {
         section: {name: plain(figures) for name, figures in groups.items()}

@@ -57,7 +57,6 @@ def _offline(bench: pytest.MonkeyPatch, sample: Path) -> None:
 
 
 def _output(task: str, metrics: Mapping[str, Sequence[Any]], samples: list[Sample]) -> TaskOutput:
-    """What lmms-eval aggregates of a task."""
     hooks = hooks_of(all_benchmarks()[next(n for n, t in TASKS if t == task)])
     hook_of = {name: hooks.aggregate(name) for name in hooks.benchmark.metrics}
     hook_of["unscored"] = hooks.aggregate_unscored
@@ -81,7 +80,6 @@ def _judged(name: str, task: str, captions: Sequence[str]) -> list[dict[str, Pen
 
 
 def _samples(items: Sequence[Mapping[str, Any]], captions: Sequence[str]) -> list[Sample]:
-    """What lmms-eval logs of each document."""
     return [
         {
             "doc_id": place,
@@ -166,7 +164,6 @@ def test_where_the_metric_is_nan_there_is_neither_error_nor_score(
 
 
 def _system(name: str, metric: str, records: Sequence[CaptionRecord]) -> list[Sample]:
-    """What lmms-eval logs of a run whose captions got these verdicts."""
     benchmark = _with_one_metric(name, metric)
     field = benchmark.metrics[metric].field
     items = [
@@ -187,7 +184,6 @@ def _with_one_metric(name: str, metric: str) -> Benchmark[Any, Any]:
 
 
 def _compared(now: list[Sample], then: list[Sample], folder: Path) -> dict[str, Any]:
-    """What lmms-eval makes of two runs, by its own functions; percentages as it prints them."""
     path = _written(then, "task", folder)
     scores, _ = inspect.unwrap(lmms_eval_baselines.load_baseline)(str(path), "task")
     pairs = [(s["score"], scores[s["doc_id"]]) for s in now if s["doc_id"] in scores]

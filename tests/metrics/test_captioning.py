@@ -87,7 +87,6 @@ def test_meteor_is_that_worked_by_hand(row: list[float], expected: float) -> Non
     ],
 )
 def test_psnr_of_frames_that_are_off_everywhere(error: int, expected: float) -> None:
-    """Of a constant error it is the logarithm of the peak over it."""
     black = np.zeros((2, 4, 6, 3), dtype=np.uint8)
     assert psnr(black, black + np.uint8(error)) == pytest.approx(expected, abs=1e-9)
 

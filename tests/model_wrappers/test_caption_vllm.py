@@ -115,7 +115,7 @@ def test_a_dead_engine_ends_the_run(
     """The clips that are left are not read for nothing, and the judge is not asked about a part."""
 
     class EngineDeadError(Exception):
-        """As vLLM's."""
+        """Error of vLLM."""
 
     generate = vllm_stand_in.Engine.generate
 

@@ -66,7 +66,6 @@ def requests(model: Captioner, paths: Sequence[Path]) -> list[Instance]:
 
 
 def rows() -> list[dict[str, Any]]:
-    """What is saved so far."""
     path = RUN_CAPTIONS.log().path
     return [] if path is None else [json.loads(line) for line in path.read_text().splitlines()]
 

@@ -24,7 +24,6 @@ def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(model: str, arguments: str, **further: object) -> Any:
-    """What lmms-eval does with ``--model`` and ``--model_args``."""
     [manifest] = [manifest for manifest in manifests() if manifest.model_id == model]
     module, _, name = (manifest.chat_class_path or manifest.simple_class_path).rpartition(".")
     captioner: Any = getattr(importlib.import_module(module), name)
@@ -76,7 +75,6 @@ def test_a_mistaken_argument_is_named(
     arguments: str,
     message: str,
 ) -> None:
-    """What was expected and what came, in the words of the command line."""
     monkeypatch.setattr(REQUIRE_VLLM, lambda: None)
     template = tmp_path / "bad.jinja"
     template.write_text("{% for x in %}")
@@ -92,7 +90,6 @@ def test_a_device_that_does_not_exist_is_named(qwen: Path) -> None:
 
 
 def test_without_vllm_nothing_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That the package is missing is said before the checkpoint is looked at."""
 
     def is_missing(name: str) -> None:
         raise ModuleNotFoundError(name)

@@ -213,5 +213,5 @@ def test_a_caption_that_is_not_there_is_unscored(
     assert isnan(_scores(case, _process(case, NO_CLIP))[case.main])
     [*_, error] = [line for line in logged if "is nan" in line]
     n_questions = case.n_questions * case.n_runs
-    assert f"{n_questions} of captions that are not there: mend the clips or add the rows" in error
+    assert f"{n_questions} of missing captions: repair the clips or add the rows" in error
     assert "Run the same command again" not in error

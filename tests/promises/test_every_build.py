@@ -212,7 +212,6 @@ MALFORMED: Final[tuple[Form, ...]] = (*FAULTS, "400")
 
 
 def is_malformed(step: str, form: Form) -> bool:
-    """Whether a reply of this form is none to a step's request."""
     if form in ("empty", "400"):
         return True
     return step in LISTS or (step not in FREE and form in ("no JSON", "wrong keys"))
@@ -367,7 +366,6 @@ def test_the_last_request_that_is_never_answered_is_lost_alone(
     clips_of: Callable[[int], Path],
     undisturbed: Any,
 ) -> None:
-    """What follows is asked through an engine of its own; the next run asks that one again."""
     clips = clips_of(2)
     whole: Undisturbed = undisturbed(kind, clips, 4)
     with BuilderServer(Builder(Told(n_questions=4))) as server:

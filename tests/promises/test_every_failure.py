@@ -91,7 +91,6 @@ class Benchmark:
 
     @property
     def process(self) -> Callable[[Doc, Sequence[str]], dict[str, PendingRecord]]:
-        """What takes a document and its caption."""
         return self.hooks.process_results
 
     @property
@@ -421,7 +420,6 @@ STOPS: Final = {
     "outage": r"the judge gave no reply to any request for \d+ s ?"
     r"(\(it has given none yet\))?, judging stopped: " + SERVER + "503: told to fail",
 }
-"""What ends judging, and the reason of all that was not answered by then."""
 REASONS: Final = {
     **{kind: re.escape(reason) for kind, reason in KEPT.items()},
     **STOPS,
@@ -461,7 +459,6 @@ class Judge:
         """All captions are handed in: an outage begins no sooner."""
 
     def __call__(self, payload: dict[str, Any]) -> Say | Refuse | str:
-        """What a request gets."""
         key = key_of(payload)
         self.sent.append(key)
         lasts = self._kind in ("wrong key", "outage", "outage that passes")
@@ -560,7 +557,6 @@ def _check(benchmark: Benchmark, items: Items, lost: set[Unit]) -> dict[Unit, st
 def test_a_calm_run_asks_everything_once_and_has_the_numbers_it_was_told(
     benchmark: Benchmark, bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """What the other test compares with is what the hooks do where nothing fails."""
     server = serve(logprobs="whole")
     server.script = judge = Judge()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)

@@ -44,7 +44,7 @@ BATCH_CELLS: Final = [
 ]
 ADVICE: Final = {
     "unreadable": "{n} unreadable: such replies are kept, and a rerun asks nothing unless "
-    "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them anew; or name another judge "
+    "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them again; or name another judge "
     "(LMMS_CAPTIONS_JUDGE).",
     "refused": "{n} refused by the endpoint: a rerun asks them again, and another judge",
     "outage": "{n} not answered: run the same command again to go on; verdicts are kept, only",
@@ -174,6 +174,6 @@ def test_a_caption_that_is_not_there_is_told_apart_from_what_a_rerun_mends(
     [told] = [line for line in logged if "questions are unscored. Why: " in line]
     n_missing = n_units // N_VIDEOS
     assert f"{n_missing} x no caption: the clip is broken" in told
-    assert f"{n_missing} of captions that are not there: mend the clips or add the rows" in told
+    assert f"{n_missing} of missing captions: repair the clips or add the rows" in told
     assert ADVICE["unreadable"].format(n=n_units - n_missing) in told
     assert "run the same command" not in told

@@ -50,7 +50,6 @@ Reply = Callable[[str], str]
 
 
 def _answer_in(prompt: str) -> str | None:
-    """What the caption in a prompt says to the question that is asked."""
     told = _TOLD.search(prompt)
     return told[2].strip() if told else None
 
@@ -203,7 +202,6 @@ def test_a_judge_that_repeats_the_prompt_s_example_is_called_out(
     serve: ServerFactory,
     tmp_path: Path,
 ) -> None:
-    """Its replies can be read, and its score is that of the example."""
     fields = _judge(task, BAD[:n_captions], bench, tmp_path, _play(serve, echo))
     assert fields["doubts"] == doubts
     assert fields["unscored"] == f"0/{n_captions}"
@@ -256,7 +254,6 @@ def test_small_runs_ask_nothing_more(
 def test_the_estimate_counts_anchors(
     task: Task, bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
 ) -> None:
-    """What is said before a run is what the run sends, where no two answers are the same."""
 
     def wordy(prompt: str) -> str:
         reply = honest(prompt)

@@ -1,4 +1,4 @@
-"""What every run leaves behind, for every benchmark: files, lmms-eval's results, a last screen."""
+"""Files, results and summary at the end of a run, for every benchmark."""
 
 from __future__ import annotations
 
@@ -157,6 +157,6 @@ def test_what_no_judge_scored_says_why_and_what_helps(
     assert f"{task.hooks.benchmark.headline} nan" in screen
     assert "unscored: Why: " in screen
     assert "LMMS_CAPTIONS_ASK_AGAIN=1" in screen.replace("\n", " ")
-    assert saved["lmms_eval_captions"]["tasks"][task.name]["breakdown"] == "none: there is no score"
+    assert saved["lmms_eval_captions"]["tasks"][task.name]["breakdown"] == "none: not scored"
     assert saved["configs"][task.name]["metadata"]["judge"]["model"] == "a-judge"
     assert run.document["judging"]["calls"] > 0

@@ -55,17 +55,12 @@ CAPTIONS: Final[tuple[str | None, ...]] = (
     "A red ball rolls over a green lawn.",
     "The camera pans left, then zooms in.",
 )
-"""Of each clip; one says nothing, one is not there, two are equal."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """What was said of the captions of a task."""
-
     scores: Sequence[Mapping[str, float]]
-    """Of each caption, those that it has."""
     values: Sequence[Mapping[str, object]]
-    """What each metric read of it."""
     judgements: Sequence[Sequence[tuple[object, object]]]
     """Verdict, or numbers, and reply of each question in each run."""
     n_unscored: Sequence[int]
@@ -99,7 +94,6 @@ def server(serve: ServerFactory, bench: pytest.MonkeyPatch) -> JudgeServer:
 
 
 def reply_to(payload: dict[str, Any]) -> Say:
-    """What is said to a request."""
     prompt = f"{payload['seed']}\n{last_text(payload)}"
     digest = blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=1).digest()[0]
     words = scripted_reply(prompt)
@@ -164,7 +158,6 @@ def test_all_say_the_same(first: str, task: str, server: JudgeServer) -> None:
 
 
 def by_task(name: str) -> Said:
-    """What lmms-eval has of a run of the task."""
     SESSION.close()
     benchmark = our_benchmarks()[name]
     hooks = hooks_of(benchmark)
@@ -200,7 +193,6 @@ def by_task(name: str) -> Said:
 
 
 def by_scorer(name: str, arguments: Callable[[], dict[str, Any]]) -> Said:
-    """What a scorer says."""
     with Scorer(name, videos="/") as scorer:
         return said_by(scorer, scorer.score(CAPTIONS, **arguments()))
 
@@ -225,7 +217,6 @@ def said_by(scorer: Scorer, scores: Sequence[CaptionScore]) -> Said:
 
 
 def by_reward(name: str) -> Said:
-    """What the scorer of a reward says once the reward was asked."""
     arguments: dict[str, Any] = {"evaluation": None, "missing": None}
     clip_ids = [clip_id for clip_id, _ in rows(name)]
     with CaptionReward(name, **arguments) as reward:

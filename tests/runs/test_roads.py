@@ -22,6 +22,5 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_road_prints_what_its_page_shows(name: str, sample: Path, tmp_path: Path) -> None:
-    """Where the program has changed on purpose: python tests/support/roads.py writes it anew."""
     shown = (ROADS / f"{name}.txt").read_text(encoding="utf-8")
     assert play(name, tmp_path, sample) == shown

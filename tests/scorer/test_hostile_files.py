@@ -121,7 +121,6 @@ def test_a_file_of_another_folder_is_not_taken_for_done() -> None:
 
 
 def test_a_link_at_an_unfinished_file_is_not_followed() -> None:
-    """Of scores, and of a list."""
     Path("precious").write_text("mine")
     Path("out/scores").mkdir(parents=True)
     for name in ("scores/a.parquet", "worst.parquet"):

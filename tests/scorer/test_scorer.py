@@ -204,7 +204,6 @@ def test_neither_torch_nor_lmms_eval_is_imported(tmp_path: Path) -> None:
 
 
 def test_a_limit_without_a_price_is_refused_when_it_is_made(tmp_path: Path) -> None:
-    """As the command does; on a server of one's own nothing is paid, and ``None`` lifts it."""
     known: Any = {"judge": "my-judge", "openai_key": "sk-1", "cache": tmp_path}
     with pytest.raises(JudgeStoppedError, match="price of 'my-judge' is not known"):
         Scorer("vdc", judge_url="https://judge.example.com/v1", **known)
@@ -219,7 +218,6 @@ def _many(n: int) -> tuple[list[str], list[list[dict[str, str]]]]:
 
 
 def test_a_cancelled_call_asks_no_more(serve: ServerFactory) -> None:
-    """What is on its way is answered and kept; the scorer goes on with the next call."""
     server = serve(latency_s=0.05)
     n_in_flight = 8
 

@@ -72,13 +72,6 @@ def reload_saved(page: Any) -> None:
 def rows_of(
     page: Page, say: Callable[[Row], Mapping[str, object] | None], *, annotator: str = "ann"
 ) -> list[Row]:
-    """What the page exports where a person says this.
-
-    Args:
-        page: The page.
-        say: From what is asked to the label; ``None`` where the person cannot tell.
-        annotator: The person.
-    """
     data: Any = page.data
     return [
         {

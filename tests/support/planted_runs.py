@@ -27,7 +27,6 @@ STAMP: Final = "20260102_030405"
 
 
 def _words(n: int) -> WordsJudgement:
-    """Of ten words beside ten of a reference, the first n are the same."""
     n_grams = (10, 9, 8, 7)
     return WordsJudgement(
         run=0,
@@ -56,7 +55,6 @@ VERDICTS: Final[Mapping[str, Sequence[object]]] = {
 
 
 _FIELDS: Final = {"n_malformed": 0, "n_malformed_in_file": 0}
-"""What VCapsBench keeps of a caption."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,6 @@ def write_run(
 def _values(
     benchmark: Benchmark[Any, Any], metric: str, runs: Sequence[Sequence[object]]
 ) -> list[list[object]]:
-    """What a metric reads of these verdicts."""
     known = benchmark.metrics[metric]
     grades = {"yes": 4.0, "no": 1.0} if metric in ("vdc_score", "vdd_score") else {}
 

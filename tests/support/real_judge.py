@@ -1,4 +1,4 @@
-"""What tests of a real judge share: its runs, what they judged, and what its replies say."""
+"""Common parts of tests of a real judge: its runs, judgements and replies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ TIMEOUT_S: Final = os.environ.get("SMALL_MODEL_TIMEOUT")
 _RUN_S: Final = 7200.0
 
 Options = Mapping[tuple[str, str], tuple[str, ...]]
-"""Those of CapQuiz's questions, by video and question."""
 
 
 def judge_captions(
@@ -84,7 +83,6 @@ def judged(run: Run, task: str) -> list[dict[str, Any]]:
 
 
 def verdict_of(task: str, judgement: Mapping[str, Any]) -> object:
-    """What a judgement counts as, empty where it does not count."""
     if task.startswith("vdc"):
         return judgement["verdict"] and (judgement["verdict"], judgement["score"])
     names = {"vcapsbench": "predicted_answer", "capquiz": "choice", "msvd_eval_ref_only": "numbers"}
@@ -92,7 +90,6 @@ def verdict_of(task: str, judgement: Mapping[str, Any]) -> object:
 
 
 def says(task: str, judgement: Mapping[str, Any], options: Options) -> object:
-    """What the reply of a judgement says, read once more; ``None`` is nothing."""
     if "no answer from the caption" in (judgement["reason"] or ""):
         return None
     # Samples do not say how a reply ended: one that was unreadable may have been cut.

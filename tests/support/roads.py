@@ -32,7 +32,6 @@ _CHANGING: Final[Mapping[str, str]] = {
     r"\bgenai-prices [\d.]+\d": "genai-prices 0.0.0",
     r" ssl:default \[.*?\]": "",
 }
-"""What is another text in each run, or with each version, and what stands for it."""
 
 
 def play(name: str, folder: Path, sample: Path, *, timeout_s: float = 600.0) -> str:

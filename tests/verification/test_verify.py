@@ -146,7 +146,6 @@ def test_a_benchmark_without_anchors_is_refused(
 def test_a_judge_that_always_missed_the_same_codes_passes_next_to_its_record(
     verify: Verify, tmp_path: Path
 ) -> None:
-    """Its endpoint shows it the beginning alone, as when the record was made."""
     record = tmp_path / "record.json"
     truncated = ReadingJudge(visible=lambda prompt: prompt[:5000])
     assert verify(truncated, "-o", str(record))[1]["reasons"] == ["truncation"]
@@ -177,7 +176,6 @@ def test_a_record_that_cannot_be_written_is_an_error_before_anything_is_asked(
 
 
 def test_a_record_without_verdicts_decides_nothing(verify: Verify, record: Path) -> None:
-    """Its judge did not answer."""
     document = json.loads(record.read_text())
     for each in document["benchmarks"].values():
         each["verdicts"] = {}

@@ -1,4 +1,4 @@
-"""What an answer says: its text counts, and its tokens never open a limit."""
+"""Answers: their text counts, and their tokens never open a limit."""
 
 from __future__ import annotations
 
@@ -69,7 +69,6 @@ _ODD_USAGES = [
 
 @pytest.mark.parametrize("usage", _ODD_USAGES)
 def test_a_good_reply_with_an_odd_usage_counts(usage: str) -> None:
-    """Its text is read, its tokens are whole numbers, and it says that they are no count."""
     choices = '[{"message":{"content":"yes"},"finish_reason":"stop"}]'
     raw = f'{{"choices":{choices},"usage":{usage}}}'
     reply = OPENAI.read_reply(raw.encode(), SOURCE)
@@ -109,12 +108,10 @@ def test_an_honest_usage_is_taken_as_it_is() -> None:
     ],
 )
 def test_content_in_parts_is_text(content: object, text: str) -> None:
-    """As Mistral, and gateways to Anthropic's or Gemini's models, send it; null is empty."""
     assert _read({"message": {"content": content}}).text == text
 
 
 def test_a_refusal_without_a_content_is_an_empty_reply() -> None:
-    """As a null content is: unreadable, and asked again."""
     assert _read({"message": {"refusal": "I cannot help with that."}}).text == ""
 
 

@@ -156,7 +156,6 @@ def _order(server: Any) -> list[str]:
 def test_requests_go_out_in_the_order_of_their_questions(
     serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
-    """Those that are gathered one after the other, and captions in the order of submission."""
     server = serve()
     server.keep_bodies = True
     engine = make_engine(server.url, concurrency=1)
@@ -222,7 +221,6 @@ def test_the_replica_of_a_caption_depends_on_no_order_of_the_urls() -> None:
 
 
 def test_captions_are_spread_about_evenly() -> None:
-    """Of 4,000 each of four replicas is the first one for a quarter, about."""
     replicas = Replicas(NAMES)
     first = Counter(replicas.order(caption)[0] for caption in CAPTIONS)
     assert sorted(first) == [0, 1, 2, 3]
@@ -254,7 +252,6 @@ def test_no_replica_passes_its_bound_however_skewed_the_captions_are(
 
 
 def test_a_replica_that_is_down_hands_on_its_captions_alone() -> None:
-    """Those of the others stay, and its own come back when it is up."""
     replicas = Replicas(NAMES)
     before = [replicas.choose(caption, 0.0) for caption in CAPTIONS[:400]]
     replicas.down_until_s[1] = 10.0
@@ -268,7 +265,6 @@ def test_a_replica_that_is_down_hands_on_its_captions_alone() -> None:
 
 
 def test_what_is_about_no_caption_goes_to_the_least_busy_that_is_up() -> None:
-    """As it always did."""
     replicas = Replicas(NAMES)
     replicas.in_flight[:] = [3, 1, 0, 2]
     assert replicas.choose(None, 0.0) == 2

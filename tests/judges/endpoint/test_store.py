@@ -34,7 +34,6 @@ def _key(number: int) -> bytes:
 
 @contextmanager
 def warnings_of() -> Iterator[list[str]]:
-    """What is logged as a warning or worse meanwhile."""
     said: list[str] = []
     sink = logger.add(lambda message: said.append(message.record["message"]), level="WARNING")
     yield said
@@ -123,7 +122,6 @@ def test_a_full_disk_is_an_error_that_says_what_to_do_and_loses_nothing(tmp_path
 
 
 def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
-    """Where a file stands in the way of the folder, the error names the path."""
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="file"):
         ReplyStore(tmp_path / "file").put(_key(1), b"{}")
@@ -181,7 +179,6 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _read(folder: Path, n: int = 10) -> list[str | None]:
-    """What a store opened now holds."""
     return _held(ReplyStore(folder), n)
 
 
@@ -316,7 +313,6 @@ def test_what_is_put_is_on_the_disk_itself_within_the_rhythm(
 
 
 def test_a_segment_that_is_gone_is_a_stop_that_names_the_folder(tmp_path: Path) -> None:
-    """What other runs stored and that is deleted is no reason to pay for it at once."""
     _fill(tmp_path / "judge")
     shelf = StoredReplies(tmp_path, patience_s=0.0)
     assert not shelf.has("judge", _key(77))

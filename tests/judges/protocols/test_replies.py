@@ -57,7 +57,6 @@ EACH: Final = pytest.mark.parametrize("reader", sorted({row["reader"] for row in
 
 
 def _read(row: Row, text: str | None = None) -> object:
-    """What a reader makes of a row's reply, or of another text, as JSON would write it."""
     reply = Reply(row["reply"] if text is None else text, row.get("finish_reason", "stop"))
     if "options" in row:
         return read_choice(reply, row["options"])
@@ -84,12 +83,10 @@ def _unread(rows: Sequence[Row]) -> list[Row]:
 
 @pytest.mark.parametrize("protocol", sorted({row["protocol"] for row in RECORDED}))
 def test_no_recorded_reply_is_read_as_another_verdict(protocol: str) -> None:
-    """What a reader makes of a real reply is what a person reads in it, or nothing."""
     assert not (misread := _misread([r for r in RECORDED if r["protocol"] == protocol])), misread
 
 
 def test_most_clear_recorded_replies_are_read() -> None:
-    """Of all protocols together."""
     _unread([row for row in RECORDED if row["clear"] and row["expected"] is not None])
 
 

@@ -255,7 +255,6 @@ def test_complete_videos_need_no_hub(
 def test_a_killed_run_goes_on_where_it_stopped(
     stand_in: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was unpacked before the end is not fetched again."""
 
     def die(*_args: object) -> None:
         raise KeyboardInterrupt

@@ -72,7 +72,6 @@ def test_both_tasks_have_the_same_clips_and_their_own_rows(
 def test_no_clip_is_an_error_that_says_where_they_go(
     names: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Where it was looked, and what to do."""
     _put(tmp_path, *names)
     with pytest.raises(NoVideosError) as caught:
         _ids(tmp_path)

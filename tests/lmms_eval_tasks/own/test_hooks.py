@@ -208,7 +208,6 @@ def test_documents_and_prompts(hooks: ModuleType, judge: str, bench: pytest.Monk
 
 
 def test_a_person_s_rating_takes_the_place_of_the_judge_s() -> None:
-    """What a person says along the three dimensions is read as the judge's numbers are."""
     grading = grading_of(OWN_RATING)
     assert grading is not None
     assert [(rating.low, rating.high) for rating in grading.ratings] == [(1, 5)] * 3

@@ -91,7 +91,6 @@ def test_a_sample_is_asked_again_and_completed_for_nothing(
 def test_a_cheap_judge_answers_all_questions(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """Its verdicts are in the score as far as they help, and its name is in the signature."""
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_PRECISION", "3.2")

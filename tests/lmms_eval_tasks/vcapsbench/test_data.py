@@ -102,7 +102,6 @@ def test_rows_of_one_video_are_taken_together(tmp_path: Path) -> None:
 def test_a_category_that_the_paper_does_not_name_is_kept_and_reported(
     tmp_path: Path, logged: list[str]
 ) -> None:
-    """Its question counts overall; the log names the category."""
     videos = read_videos(_write(tmp_path, {"video_id": "a", "qa": ["mood*Is it sad?*no"]}))
     assert videos[0]["questions"][0]["category"] == "mood"
     assert any("in no group: mood" in line for line in logged)

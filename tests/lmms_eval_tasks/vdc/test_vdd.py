@@ -23,7 +23,6 @@ REFERENCES = {f"v{n}": f"A dog number {n} runs over the grass." for n in range(4
 
 @pytest.fixture
 def documents(bench: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """Those of four videos, read from the official file."""
     (tmp_path / "data" / "vdc").mkdir(parents=True)
     rows = (
         json.dumps({"video_id": video, "camera_caption": text})

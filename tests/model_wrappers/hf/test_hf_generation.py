@@ -27,7 +27,6 @@ TOKENIZER = Tokenizer(pad_token_id=9, eos_token_id=2)
 
 
 def test_greedy_captions_are_drawn_from_nothing() -> None:
-    """What a checkpoint recommends for sampling does not apply, and it is not changed itself."""
     own = GenerationConfig(do_sample=True, temperature=0.7, top_p=0.8, top_k=20, max_length=77)
     settings = generation_config(own, TOKENIZER, Generation(max_new_tokens=5))
     assert (settings.do_sample, settings.max_new_tokens, settings.max_length) == (False, 5, None)
@@ -37,7 +36,6 @@ def test_greedy_captions_are_drawn_from_nothing() -> None:
 
 
 def test_a_task_s_settings_win_over_the_checkpoint_s() -> None:
-    """What the task leaves open stays the checkpoint's."""
     own = GenerationConfig(
         top_p=0.8, top_k=20, repetition_penalty=1.05, pad_token_id=0, eos_token_id=[1, 3]
     )

@@ -36,7 +36,6 @@ def test_a_picture_is_the_same_whatever_it_comes_as(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "LA"])
 def test_other_kinds_of_pixels_become_rgb(mode: str) -> None:
-    """As lmms-eval's own hooks convert them."""
     picture = Image.fromarray(PIXELS).convert(mode)
     assert np.array_equal(read_picture(picture).frames[0], np.array(picture.convert("RGB")))
 
@@ -62,7 +61,6 @@ def test_a_picture_stands_as_its_file_says() -> None:
 def test_a_picture_that_cannot_be_read_is_named(
     given: object, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it was and why."""
     # lmms-eval has Pillow read what there is of a picture that was cut off.
     monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", False)
     with pytest.raises(DataError, match=words):

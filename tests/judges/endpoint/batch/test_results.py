@@ -56,7 +56,6 @@ def _listed(
 
 @pytest.mark.parametrize("status", [200, 500])
 def test_the_finest_logs_hold_no_key(status: int, caplog: pytest.LogCaptureFixture) -> None:
-    """Where a server echoes it in a header, and nobody asked for so fine logs of ours."""
     caplog.set_level(logging.DEBUG)
     _listed("http://me:S3CRET-1234567@127.0.0.1:{port}/v1", None, "X-Echo: S3CRET-1234567\r\n")
     fails = pytest.raises(JudgeError) if status == 500 else nullcontext()
