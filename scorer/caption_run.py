@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from datetime import datetime, timedelta, timezone
 from importlib import import_module
 from math import isnan
@@ -34,7 +34,7 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import (
 )
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
-from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
+from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable, open_captions
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 
@@ -82,8 +82,8 @@ def score_tasks(
     hooks = {name: Hooks(our_benchmarks()[name]) for name in names}
     documents = {name: of.documents(of.benchmark.tasks[name]) for name, of in hooks.items()}
     captions = {
-        name: _captions(name, docs, captions_of(name).find_any, captions_of(name).path, missing)
-        for name, docs in documents.items()
+        name: _captions(of, documents[name], captions_of(name), missing)
+        for name, of in hooks.items()
     }
     items: dict[str, list[Mapping[str, Item]]] = {}
     for name, of in hooks.items():
@@ -94,10 +94,10 @@ def score_tasks(
     groups = {name: task_groups()[name] for name in _groups_in(tasks)}
     n_docs = {name: len(docs) for name, docs in documents.items()}
     results |= {group: _group(group, members, results, n_docs) for group, members in groups.items()}
+    lineages = {name: _lineage(name, groups) for name in results}
+    results = {name: results[name] for name in sorted(results, key=lineages.__getitem__)}
     for name, metrics in results.items():
-        leaves = set(groups.get(name, (name,)))
-        in_group = any(leaves <= set(groups[group]) for group in groups if group != name)
-        metrics["alias"] = f" - {name}" if in_group else name
+        metrics["alias"] = f" - {name}" if len(lineages[name]) > 1 else name
     document: dict[str, Any] = {
         "results": results,
         "groups": {group: results[group] for group in groups},
@@ -120,11 +120,7 @@ def score_tasks(
 
 
 def _captions(
-    task: str,
-    docs: Sequence[Doc],
-    find: Callable[[Sequence[str], object], str | None],
-    path: Path,
-    missing: Missing,
+    hooks: Hooks[Any, Any], docs: Sequence[Doc], table: CaptionTable, missing: Missing
 ) -> list[str]:
     """Return the caption of each document.
 
@@ -132,17 +128,18 @@ def _captions(
         CaptionError: If one is missing, and ``missing`` is ``error``.
     """
     none = (DroppedCaption if missing == "drop" else NoCaption)("the caption file has none")
-    videos = [video_names(doc) for doc in docs]
-    found = [find(names, doc.get("aspect")) for names, doc in zip(videos, docs, strict=True)]
-    absent = [names[0] for names, text in zip(videos, found, strict=True) if text is None]
+    found = [table.find_any(video_names(doc), doc.get("aspect")) for doc in docs]
+    pairs = zip(docs, found, strict=True)
+    absent = [hooks.benchmark.video_id(doc) for doc, text in pairs if text is None]
     if absent:
+        task = hooks.benchmark.task_of(docs[0]).name
         words = f"{len(absent)} of {len(docs)} captions are missing, for {listed(absent)}"
         if missing == "error":
             raise CaptionError(
-                f"{path}: {task}: {words}; add them, or leave their questions unscored with "
+                f"{table.path}: {task}: {words}; add them, or leave their questions unscored with "
                 "--missing skip, or score the others alone with --missing drop"
             )
-        logger.warning("{}: {}: {}", path, task, words)
+        logger.warning("{}: {}: {}", table.path, task, words)
     return [none if text is None else _without_reasoning(text) for text in found]
 
 
@@ -181,6 +178,13 @@ def _groups_in(tasks: str) -> list[str]:
     members = {name: set(task_groups()[name]) for name in task_groups()}
     inner = [name for name in members if any(members[name] <= members[group] for group in named)]
     return sorted(inner, key=lambda name: len(members[name]))
+
+
+def _lineage(name: str, groups: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the groups that a task or group is in, the outermost first, and its own name."""
+    leaves = set(groups.get(name, (name,)))
+    around = [group for group in groups if group != name and leaves <= set(groups[group])]
+    return [*sorted(around, key=lambda group: -len(groups[group])), name]
 
 
 def _group(

@@ -21,10 +21,12 @@ from lmms_eval_captions.judges.errors import (
     SettingsError,
 )
 from lmms_eval_captions.scorer.parquet import ScoreFiles, Shard, read_shard
-from lmms_eval_captions.scorer.table import ScoreSpec, TableCaptioner, TableScorer
+from lmms_eval_captions.scorer.table import ScoreSpec, TableScorer, filled, open_captioner
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
 
 _LEAST_ROWS: Final = 64
 """Rows of a part of the work, if there are so many."""
@@ -181,18 +183,18 @@ class CaptionActor:
     def __init__(self, shards: Sequence[Shard], spec: ScoreSpec) -> None:
         self._shards = shards
         self._spec = spec
-        self._captioner: TableCaptioner | None = None
+        self._captioner: ClipCaptioner | None = None
 
     def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
         """Yield the rows of a part of the work, with captions."""
         try:
-            if self._captioner is None and self._spec.captioning is not None:
-                self._captioner = TableCaptioner(self._spec, self._spec.captioning)
+            self._captioner = self._captioner or open_captioner(self._spec)
             for row in table.to_pylist():
                 for number, rows in _read(row, self._shards, self._spec):
                     is_table = rows is not None and not isinstance(rows, DataError)
-                    filled = self._captioner.fill(rows) if is_table and self._captioner else rows
-                    yield _packed(number, filled)
+                    yield _packed(
+                        number, filled(rows, self._spec, self._captioner) if is_table else rows
+                    )
         except CaptionsError as error:
             yield _packed(-1, None, stopped=str(error))
 

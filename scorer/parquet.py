@@ -8,7 +8,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -17,8 +17,9 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.scorer.table import (
     COLUMNS,
     ScoreSpec,
-    TableCaptioner,
     TableScorer,
+    filled,
+    open_captioner,
     schema_of,
 )
 
@@ -393,11 +394,8 @@ def score_here(
         JudgeStoppedError: If the judge is asked nothing more; complete files stay.
         SettingsError: If it cannot be asked.
     """
-    captions: AbstractContextManager[TableCaptioner | None] = (
-        nullcontext() if spec.captioning is None else TableCaptioner(spec, spec.captioning)
-    )
     with (
-        captions as captioner,
+        open_captioner(spec) or nullcontext() as captioner,
         ScoreFiles(shards, spec, on_done) as files,
         TableScorer(spec, progress=True) as scorer,
     ):
@@ -408,7 +406,7 @@ def score_here(
                     for table in read_shard(shard, spec):
                         if shard.path in files.failures:  # it cannot be written
                             break
-                        yield number, table if captioner is None else captioner.fill(table)
+                        yield number, filled(table, spec, captioner)
                 except DataError as error:
                     yield number, error
                 else:

@@ -160,15 +160,11 @@ class CaptionReward:
         clip_ids, pending = self._submit(rows, completions, until_s)
         scores = [wait() for wait in pending]
         rewards = self._rewards(scores)
-        self._report(scores, rewards, stopped)
+        unscored = self._report(scores, rewards, stopped)
         log_metric = columns.get("log_metric")
         if callable(log_metric) and rewards:
-            kept = [
-                score for score, reward in zip(scores, rewards, strict=True) if reward is not None
-            ]
-            n_unscored, n_questions = (sum(getattr(s, n) for s in kept) for n in _COUNTS)
             log_metric(f"{self.__name__}/missing", rewards.count(None) / len(rewards))
-            log_metric(f"{self.__name__}/unscored", n_unscored / max(1, n_questions))
+            log_metric(f"{self.__name__}/unscored", unscored)
         scored = _scored(clip_ids, rewards)
         self._latest.extend(scored)
         if self.missing is None:
@@ -342,14 +338,17 @@ class CaptionReward:
         stopped: str | None,
         *,
         is_alone: bool = False,
-    ) -> None:
-        """Log what is missing, once a batch, and end training on nothing.
+    ) -> float:
+        """Log what is missing, once per batch, and end training on nothing.
 
         Args:
             scores: Scores of the batch.
             rewards: Rewards of the batch.
             stopped: Reason why the judge could not be asked before the batch, else ``None``.
             is_alone: True for a rollout that comes alone.
+
+        Returns:
+            Share of the questions without a verdict about completions that have a reward.
 
         Raises:
             JudgeStoppedError: If the judge had stopped before and a verdict is missing, or has by
@@ -360,11 +359,11 @@ class CaptionReward:
         self._n_empty_batches = self._n_empty_batches + 1 if is_empty else 0
         self._n_empty = self._n_empty + n if is_empty else 0
         kept = [score for score, reward in zip(scores, rewards, strict=True) if reward is not None]
-        n_unscored, n_questions = (
-            sum(getattr(score, count) for score in kept) for count in _COUNTS
-        )
+        n_questions = sum(score.n_questions for score in kept)
+        n_unscored = sum(score.n_unscored for score in kept)
+        unscored = n_unscored / max(1, n_questions)
         if not n_missing and not n_unscored:
-            return
+            return unscored
         stopped = stopped or (self.scorer.stopped if is_empty else None)
         if stopped is not None:
             raise JudgeStoppedError(
@@ -379,7 +378,7 @@ class CaptionReward:
         if not n_missing:
             words = f"{n_unscored} of {n_questions} questions are unscored, rewards are those of "
             logger.warning("{}: {}the others: {}", self.__name__, words, why)
-            return
+            return unscored
         most, at_least = (_MOST_ALONE, 1) if is_alone else (_MOST_BATCHES, _MOST_COMPLETIONS)
         if self._n_empty_batches >= most and self._n_empty >= at_least:
             raise JudgeStoppedError(
@@ -396,9 +395,7 @@ class CaptionReward:
             words,
             why,
         )
-
-
-_COUNTS: Final = ("n_unscored", "n_questions")
+        return unscored
 
 
 def _scored(clip_ids: Sequence[str], rewards: Sequence[float | None]) -> list[tuple[str, float]]:

@@ -118,14 +118,16 @@ class Pending:
 
     async def settled(self) -> None:
         """Wait until calling it returns at once; if cancelled, nothing more is asked."""
-        if self._future is not None:
-            try:
-                await asyncio.wait(
-                    [asyncio.wrap_future(self._future)], timeout=left_s(self._until_s)
-                )
-            except asyncio.CancelledError:
-                self.cancel()
-                raise
+        if self._future is None:
+            return
+        waiter = asyncio.wrap_future(self._future)
+        # An error is raised by calling this object; asyncio would log it as never retrieved.
+        waiter.add_done_callback(lambda done: done.cancelled() or done.exception())
+        try:
+            await asyncio.wait([waiter], timeout=left_s(self._until_s))
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
 
     def cancel(self) -> None:
         """Ask nothing more about the caption."""

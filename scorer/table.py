@@ -339,54 +339,44 @@ class TableScorer:
         }
 
 
-class TableCaptioner:
-    """Writes the missing captions of tables. Close it, or use it as a context manager.
+def open_captioner(spec: ScoreSpec) -> ClipCaptioner | None:
+    """Return what writes missing captions, ``None`` if nobody does.
 
     Raises:
         SettingsError: If there is no such captioner, or its arguments cannot be used.
     """
+    made_by = spec.captioning
+    if made_by is None:
+        return None
+    return ClipCaptioner(made_by.captioner, made_by.arguments, prompt=made_by.prompt)
 
-    def __init__(self, spec: ScoreSpec, captioning: Captioning) -> None:
-        self._spec = spec
-        self._captioner = ClipCaptioner(
-            captioning.captioner, captioning.arguments, prompt=captioning.prompt
-        )
 
-    def __enter__(self) -> TableCaptioner:
-        return self
+def filled(table: pa.Table, spec: ScoreSpec, captioner: ClipCaptioner | None) -> pa.Table:
+    """Return the rows with a caption each, or with why there is none."""
+    import pyarrow as pa
 
-    def __exit__(self, *_: object) -> None:
-        self._captioner.close()
-
-    def fill(self, table: pa.Table) -> pa.Table:
-        """Return the rows with a caption each, or with why there is none."""
-        import pyarrow as pa
-
-        name = self._spec.name_of("caption")
-        found = _values(table[name]) if name in table.column_names else [None] * table.num_rows
-        captions: list[str | None] = []
-        reasons: list[str | None] = []
-        due: dict[int, Path] = {}
-        videos = _values(table[self._spec.name_of("video")])
-        for index, (value, video) in enumerate(zip(found, videos, strict=True)):
-            caption = reason = None
-            try:
-                caption = caption_of(value)
-                if caption is None and isinstance(video, str):
-                    due[index] = video_in(self._spec.videos, video)
-            except DataError as error:
-                reason = str(error)
-            captions.append(caption)
-            reasons.append(reason)
-        written = self._captioner.captions(list(due.values()))
-        for index, caption in zip(due, written, strict=True):
-            if isinstance(caption, NoCaption):
-                reasons[index] = caption.reason
-            else:
-                captions[index] = caption
-        table = table.drop_columns([name]) if name in table.column_names else table
-        table = table.append_column(name, pa.array(captions, pa.string()))
-        return table.append_column(_WHY_NONE, pa.array(reasons, pa.string()))
+    if captioner is None:
+        return table
+    name = spec.name_of("caption")
+    found = _values(table[name]) if name in table.column_names else [None] * table.num_rows
+    captions: list[str | None] = [None] * table.num_rows
+    reasons = list(captions)
+    due: dict[int, Path] = {}
+    for index, video in enumerate(_values(table[spec.name_of("video")])):
+        try:
+            captions[index] = caption_of(found[index])
+            if captions[index] is None and isinstance(video, str):
+                due[index] = video_in(spec.videos, video)
+        except DataError as error:
+            reasons[index] = str(error)
+    for index, caption in zip(due, captioner.captions(list(due.values())), strict=True):
+        if isinstance(caption, NoCaption):
+            reasons[index] = caption.reason
+        else:
+            captions[index] = caption
+    table = table.drop_columns([name]) if name in table.column_names else table
+    table = table.append_column(name, pa.array(captions, pa.string()))
+    return table.append_column(_WHY_NONE, pa.array(reasons, pa.string()))
 
 
 class _NotText(str):
