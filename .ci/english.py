@@ -42,7 +42,7 @@ def opening_words(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def _constant(statement: ast.stmt) -> str:
     value = statement.value if isinstance(statement, ast.Expr) else None
     is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
-    return value.value if is_text else ""  # type: ignore[union-attr,return-value]
+    return value.value if is_text else ""  # type: ignore[union-attr]
 
 
 def findings(path: Path) -> Iterator[str]:

@@ -46,7 +46,7 @@ class World:
     def __post_init__(self) -> None:
         benchmark = all_benchmarks()[self.name]
         self.metric = benchmark.metrics[benchmark.headline]
-        self.benchmark = replace(benchmark, metrics={benchmark.headline: self.metric})
+        self.benchmark = benchmark.variant(metrics={benchmark.headline: self.metric})
 
     @property
     def truth(self) -> float:
