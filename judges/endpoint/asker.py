@@ -162,8 +162,6 @@ class Asker:
         self, turn: Turn, request: Request, read: Callable[[Reply], T | None]
     ) -> Asked[T]:
         """Ask, read the reply, and ask again if it cannot be read; see :class:`.request.Ask`."""
-        if turn.is_cancelled():
-            raise asyncio.CancelledError
         if turn.about is not None:
             request = replace(request, about=turn.about)
         usage, reply, cached, attempt = NO_USAGE, Reply(""), True, 0
@@ -289,8 +287,7 @@ class Asker:
         if not self._stored.is_writable:
             self._stored.require_writable()
         while True:
-            if self._stopped:
-                self._check(turn, request)
+            self._check(turn, request)
             await self._slots.acquire(turn.order, request.until_s)
             given_s = request.timeout_s
             if self._config.mode == "now":
