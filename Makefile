@@ -13,7 +13,7 @@ QUICK := tests/ci/test_base_install.py tests/metrics tests/judges/protocols test
     tests/model_wrappers/video tests/model_wrappers/test_caption_hf.py tests/model_wrappers/hf/test_shared_prefix.py
 export HF_HUB_OFFLINE ?= 1
 
-.PHONY: setup lock demo check test test-quick golden test-lowest test-latest test-full test-real test-nightly package docs clean
+.PHONY: setup lock demo check test test-quick golden test-lowest test-latest test-full test-real test-nightly package docs docs-fix clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml setup.py constraints.txt
@@ -107,10 +107,15 @@ test-nightly: setup
 	WHOLE_ZOO=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/model_wrappers/hf/test_architectures.py
 	$(MAKE) test-real
 
-# The pages as a site, in site/: every link and every file that is shown must be there.
+# The pages as a site, in site/, with the report of the sample to click through.
 docs: setup
 	$(PIP) install --constraint constraints.txt --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/python tests/support/snippets.py --report $(CURDIR)/site/sample-report.html
+
+# Runs the snippets of README, docs and the notebook, and writes what they print into the pages.
+docs-fix: setup
+	$(BIN)/python tests/support/snippets.py
 
 clean:
 	rm -rf $(VENV) .venv-lock .venv-lowest .venv-latest demo-results dist site build *.egg-info .mypy_cache .ruff_cache .pytest_cache

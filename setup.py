@@ -1,7 +1,4 @@
-"""Package discovery, and a README whose links also work on a package index."""
-
-import re
-from pathlib import Path
+"""Package discovery."""
 
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
@@ -18,7 +15,6 @@ FOLDERS = (
     "scorer",
     "verification",
 )
-REPOSITORY = "https://github.com/lmms-eval-captions/lmms-eval-captions"
 
 
 class BuildPackages(build_py):
@@ -28,13 +24,6 @@ class BuildPackages(build_py):
         """Return the modules of a package, each with its name and file."""
         modules = super().find_package_modules(package, package_dir)
         return [module for module in modules if package != ROOT or module[1] == "__init__"]
-
-
-def readme() -> str:
-    """Return the README with links to the repository where it links to files."""
-    text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
-    text = re.sub(r"(!\[[^]]*\]\()(?!\w+:)", rf"\g<1>{REPOSITORY}/raw/main/", text)
-    return re.sub(r"(?<=\]\()(?!\w+:|#)", f"{REPOSITORY}/blob/main/", text)
 
 
 setup(
@@ -47,6 +36,4 @@ setup(
         ),
     ],
     cmdclass={"build_py": BuildPackages},
-    long_description=readme(),
-    long_description_content_type="text/markdown",
 )

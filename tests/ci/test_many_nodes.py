@@ -23,7 +23,8 @@ _FAKES = {
 
 def _line(launcher: str) -> list[str]:
     """The words of the page's line that begins with a launcher, for the second node."""
-    (block,) = (block for block in _BLOCKS if re.search(rf"^{launcher} ", block, re.MULTILINE))
+    nodes = (block for block in _BLOCKS if "$NODE" in block)
+    (block,) = (block for block in nodes if re.search(rf"^{launcher} ", block, re.MULTILINE))
     joined = block.replace("\\\n", " ").replace("$NODE", "1").replace("$HEAD", "127.0.0.1")
     (line,) = (line for line in joined.splitlines() if line.startswith(launcher))
     return shlex.split(line)[1:]

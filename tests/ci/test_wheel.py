@@ -52,7 +52,7 @@ def test_the_sdist_has_tests_docs_and_changelog(built: Path) -> None:
     [file] = built.glob("*.tar.gz")
     with tarfile.open(file) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    for folder in ("tests", "docs", "benchmarks", ".ci"):
+    for folder in ("tests", "docs", "examples", "benchmarks", ".ci"):
         files = {path for path in (ROOT / folder).rglob("*") if path.is_file()}
         files = {path for path in files if "__pycache__" not in path.parts}
         assert {path.relative_to(ROOT).as_posix() for path in files} <= names
@@ -72,7 +72,7 @@ def test_a_package_index_shows_links_that_lead_somewhere(wheel: Path) -> None:
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []
     prefix = re.compile(r"https://github\.com/[\w-]+/lmms-eval-captions/(?:blob|raw)/main/([^#]+)")
     files = [found[1] for target in targets if (found := prefix.match(target))]
-    assert len(files) > 30
+    assert len(files) > 10
     assert [file for file in files if not (ROOT / file).exists()] == []
 
 

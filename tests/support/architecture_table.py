@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
     from architectures import Trial
 
-_COLUMNS: Final = (
-    "architecture", "for example", "sees", "batches", "as documented", "pictures",
-    "prompts of a clip",
-)  # fmt: skip
+_COLUMNS: Final = ("architecture", "for example", "sees", "captions", "prompts of a clip")
 _HEAD: Final = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}\n"
 _BEGIN: Final = "<!-- made by python tests/support/architectures.py, with transformers "
 _END: Final = "<!-- end -->"
@@ -52,23 +49,23 @@ def _found(page: str) -> re.Match[str]:
 def _row(trial: Trial) -> str:
     architecture = ARCHITECTURES[trial.name]
     of_long_prompt = [caption.text for caption in trial.alone[len(trial.documented) :]]
+    checks = {
+        "batches": trial.together == trial.alone,
+        "as documented": of_long_prompt == trial.documented,
+        "pictures": trial.picture.text == trial.documented_picture,
+    }
+    differing = [name for name, same in checks.items() if not same]
     cells = [
         f"`{trial.name}`",
         architecture.example,
-        "videos" if architecture.shown == "video" else "frames as images",
-        _verdict(same=trial.together == trial.alone),
-        _verdict(same=of_long_prompt == trial.documented),
-        _verdict(same=trial.picture.text == trial.documented_picture),
+        "videos" if architecture.shown == "video" else "images",
+        f"**differ**: {', '.join(differing)}" if differing else "equal",
         _shared(trial),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _verdict(*, same: bool) -> str:
-    return "equal" if same else "**differ**"
-
-
 def _shared(trial: Trial) -> str:
     if trial.shared != trial.alone:
         return "**differ**"
-    return "together, equal" if trial.is_shared else "apart"
+    return "together" if trial.is_shared else "apart"

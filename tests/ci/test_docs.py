@@ -1,4 +1,4 @@
-"""Documents name only what exists, and the site has all of them."""
+"""The documentation: links, names and numbers exist, and snippets print what the pages show."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from docs_site import documents, for_site, linked_files
 
 from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.cli.settings_flags import FLAGS
+from lmms_eval_captions.lmms_eval_tasks.run_record import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, DOUBTS, QUESTIONS, SERVED
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.hf.prompts import PROMPT_FORMS
 from lmms_eval_captions.model_wrappers.model_args import arguments_of
+from notebooks import NOTEBOOK, outputs_of, run_notebook
+from snippets import LATER_PAGES, QUICK_START, is_shown, play_after, snippets_of, start
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-DOCUMENTS: Final = tuple(documents())
-ROOMS: Final = (
-    "analysis",
-    "cli",
-    "construction",
-    "scorer",
-    "verification",
-    "judges",
-    "lmms_eval_tasks",
-    "metrics",
-    "model_wrappers",
+REPOSITORY: Final = "https://github.com/lmms-eval-captions/lmms-eval-captions/"
+DOCUMENTS: Final = tuple(
+    path.relative_to(ROOT).as_posix()
+    for pattern in ("*.md", "docs/*.md", "*/README.md", "*/*/README.md")
+    for path in sorted(ROOT.glob(pattern))
+    if not path.relative_to(ROOT).parts[0].startswith(".")
 )
+ROOMS: Final = (
+    "analysis", "cli", "construction", "judges", "lmms_eval_tasks", "metrics", "model_wrappers",
+)  # fmt: skip
 
 
 def _text(document: str) -> str:
@@ -44,59 +44,69 @@ def _anchors(document: Path) -> set[str]:
     return {heading.replace(" ", "-") for heading in kept}
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Return the folder that the README's quick start leaves, and the outputs."""
+    folder = tmp_path_factory.mktemp("start") / "try"
+    folder.mkdir()
+    return folder, start(folder)
+
+
+def _check(page: str, printed: list[str]) -> None:
+    for output, snippet in zip(printed, snippets_of(_text(page)), strict=True):
+        # Where the program changed on purpose: make docs-fix.
+        assert is_shown(output, snippet.output), f"{page} shows\n{snippet.output}\nnot\n{output}"
+
+
+def test_the_quick_start_prints_what_the_readme_shows(started: tuple[Path, list[str]]) -> None:
+    _check(QUICK_START, started[1])
+
+
+@pytest.mark.parametrize("page", LATER_PAGES)
+def test_snippets_print_what_the_page_shows(
+    page: str, started: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    _check(page, play_after(page, started[0], tmp_path))
+
+
+@pytest.mark.nightly
+def test_the_notebook_prints_what_it_shows(started: tuple[Path, list[str]], tmp_path: Path) -> None:
+    for output, shown in zip(run_notebook(tmp_path), outputs_of(NOTEBOOK), strict=True):
+        assert is_shown(output, shown)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document: str) -> None:
-    """Each link to a file or a heading has its end."""
+    """Each link to a file or heading of the repository, relative or absolute, has its end."""
     for target in re.findall(r"\]\(([^)\s]+)\)", _text(document)):
-        if target.startswith(("http://", "https://")):
-            continue
         name, _, anchor = target.partition("#")
-        path = (ROOT / document).parent / name if name else ROOT / document
+        here = re.match(rf"{REPOSITORY}(?:blob|tree|raw)/main/(.+)", name)
+        if here is None and re.match(r"[a-z]+:", target):
+            continue
+        path = ROOT / here[1] if here else (ROOT / document).parent / name
+        path = path if name else ROOT / document
         assert path.exists(), target
         assert not anchor or anchor in _anchors(path), target
 
 
-def test_every_folder_is_a_room_of_the_architecture() -> None:
-    """A newcomer finds each folder of modules in the table, or the one that it is in."""
-    text = _text("ARCHITECTURE.md")
-    inits = [path for room in ROOMS for path in (ROOT / room).rglob("__init__.py")]
-    folders = {path.parent.relative_to(ROOT).as_posix() for path in inits}
-    assert len(folders) > 20
-    shown = [folder for folder in folders if f"`{folder}/`" in text]
-    below = tuple(f"{folder}/" for folder in shown if "/" in folder)
-    hidden = [each for each in folders if each not in shown and not each.startswith(below)]
-    assert sorted(hidden) == []
-
-
-def test_the_front_page_is_short() -> None:
-    assert len(_text("README.md").splitlines()) < 200
-
-
 def test_the_site_leads_to_every_page() -> None:
-    """Each document, and the page of messages, is in the navigation, and nothing else is."""
-    nav = _text("mkdocs.yml").partition("\nnav:\n")[2]
-    assert sorted(re.findall(r"([\w/-]+\.md)$", nav, re.MULTILINE)) == sorted(
-        [*documents().values(), "messages.md"]
-    )
+    nav = re.findall(r"([\w-]+\.md)$", _text("mkdocs.yml").partition("\nnav:\n")[2], re.MULTILINE)
+    assert sorted(nav) == sorted(path.name for path in ROOT.glob("docs/*.md"))
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_what_a_page_takes_from_elsewhere_is_there(document: str) -> None:
-    """Sections of other documents, and files that are shown between backticks."""
-    place = documents()[document]
-    shown = for_site(_text(document), document, place, {**documents(), **linked_files()})
-    assert "<!-- include:" not in shown
-    # A formatter of Python makes an expression of the sign that shows a file.
-    assert re.findall(r"^-+8 *<.*", shown, re.MULTILINE) == re.findall(
-        r'^--8<-- "[^"\n]+"$', shown, re.MULTILINE
-    )
-    for name in re.findall(r'^--8<-- "([^":]+)', shown, re.MULTILINE):
-        assert (ROOT / name).is_file(), name
+def test_the_documentation_is_short() -> None:
+    assert len(_text(QUICK_START).splitlines()) < 110
+    assert sum(len(path.read_text("utf-8").split()) for path in ROOT.glob("docs/*.md")) < 15_000
+
+
+def test_every_room_is_on_the_page_of_the_architecture() -> None:
+    text = _text("ARCHITECTURE.md")
+    assert [room for room in ROOMS if f"`{room}/`" not in text] == []
 
 
 @pytest.mark.parametrize("name", ["hf", "vllm", "openai", "auroracap"])
 def test_every_argument_of_a_captioner_is_in_its_table(name: str) -> None:
-    """Nobody reads the code for them, nor tries one that is not there any more."""
+    """Its table names the arguments that the class has, and no others."""
     text = _text("model_wrappers/README.md")
     section = text.partition(f"\n## `caption_{name}`\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`\w+`(?:,(?: or)? `\w+`[^|]*?)*) \|", section, re.MULTILINE)
@@ -107,7 +117,7 @@ def test_every_argument_of_a_captioner_is_in_its_table(name: str) -> None:
         for kind in vars(module).values()
         if isinstance(kind, type) and kind.__name__.lower() == f"caption{name}"
     )
-    # What all captioners take has a table of its own.
+    # Arguments of all captioners have a table of their own.
     above = [kind for kind in captioner.__mro__ if kind not in Captioner.__mro__]
     own = arguments_of(captioner, above[-1]) - {"common"}
     assert shown - {"prompt_format"} == own - {"prompt_format"}
@@ -122,6 +132,7 @@ def test_the_arguments_of_all_captioners_are_in_their_table() -> None:
 
 
 def test_the_page_of_numbers_has_every_metric() -> None:
+    """Its table and the benchmarks name the same metrics and the same direction."""
     rows = re.findall(
         r"^\| (`[^|]+`) \| [^|]+ \| ([^|]+) \|", _text("docs/numbers.md"), re.MULTILINE
     )
@@ -147,15 +158,22 @@ def test_the_page_of_numbers_has_every_field_of_the_signature() -> None:
     assert fields - shown == set()
 
 
-def test_the_variable_for_programs_is_on_the_page_of_settings() -> None:
-    """It is none of the table, as nobody sets it by hand."""
+def test_the_page_of_settings_has_the_variable_for_programs() -> None:
     assert f"`{RUN_RECORD}`" in _text("docs/settings.md")
 
 
+def test_messages_of_the_troubleshooting_page_are_in_the_code() -> None:
+    """Each part of a message between ``...`` stands in a source file."""
+    sources = [path.read_text("utf-8") for room in ROOMS for path in ROOT.glob(f"{room}/**/*.py")]
+    joined = "".join(re.sub(r'"\n\s*f?"', "", source) for source in sources)
+    messages = re.findall(r"^- `([^`]+)`:", _text("docs/troubleshooting.md"), re.MULTILINE)
+    assert len(messages) >= 28
+    parts = [part.strip() for message in messages for part in message.split("...")]
+    assert [part for part in parts if part not in joined] == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_commands_that_are_named_are_there(
-    document: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_that_are_named_exist(document: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each subcommand, and each of its options; those of ``run`` are lmms-eval's."""
     text = _text(document).replace("\\\n", " ")
     named = re.findall(r"lmms-eval-captions ([a-z][\w-]+)((?: [^`\n]*)?)(?=`|\n)", text)
@@ -172,5 +190,6 @@ def test_commands_that_are_named_are_there(
             main([*words, "--help"])
         printed = capsys.readouterr().out
         assert ended.value.code == 0, command
-        for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", rest.partition("#")[0]):
-            assert option in printed or option in words, (command, option)
+        for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", re.split("#|[|>]", rest)[0]):
+            known = option in printed or option in words or option in FLAGS
+            assert known, (command, option)
