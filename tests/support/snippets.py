@@ -39,6 +39,7 @@ _CHANGING: Final[Mapping[str, str]] = {
     r"(?<!\d)\d{8}-\d{6}-[\w-]+": "20260101-120000-host-1",
     r"(?<!\d)20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d": "2026-01-01 12:00:00",
     r"\d[\d.]* s, the whole run [\d.]+ s\b": "1 s, the whole run 9 s",
+    r"\d[\d.]* s, the whole(?=\n)": "1 s, the whole",
     r"\b\d+ calls/s\b": "100 calls/s",
     r"\bgenai-prices [\d.]+\d": "genai-prices 0.0.0",
     r"(?<=[|: (])lmms-eval-captions([: ])\d[\w.]*": r"lmms-eval-captions\g<1>0.1.0",
@@ -190,6 +191,19 @@ def snippet_environment(cache: Path) -> dict[str, str]:
     return env
 
 
+def _report(folder: Path, file: str) -> int:
+    """Write the report of two captioners, with captions and replies."""
+    run = "lmms-eval-captions run --model caption_file --tasks vdc_score --log_samples"
+    script = (
+        f"set -e; {run} --model_args path=alpha.jsonl --output_path report/alpha; "
+        f"{run} --model_args path=beta.csv,column=text --output_path report/beta; "
+        f"lmms-eval-captions report report/alpha report/beta -o '{file}'"
+    )
+    sample = {"LMMS_CAPTIONS_DATA": "sample", "LMMS_CAPTIONS_JUDGE": "lexical"}
+    env = {**snippet_environment(folder.parent / "cache"), **sample}
+    return subprocess.run(("bash", "-c", script), cwd=folder, env=env, check=False).returncode
+
+
 def main(arguments: Sequence[str]) -> int:
     """Rewrite the outputs of pages, by default all and the notebook's, or write the report."""
     with tempfile.TemporaryDirectory() as temporary:
@@ -197,9 +211,7 @@ def main(arguments: Sequence[str]) -> int:
         started.mkdir(parents=True)
         first = start(started)
         if arguments[:1] == ["--report"]:
-            command = f"lmms-eval-captions report results/alpha results/beta -o {arguments[1]}"
-            env = {**snippet_environment(started.parent / "cache"), "LMMS_CAPTIONS_DATA": "sample"}
-            return subprocess.run(command.split(), cwd=started, env=env, check=False).returncode
+            return _report(started, arguments[1])
         for number, page in enumerate(arguments or [QUICK_START, *LATER_PAGES]):
             folder = Path(temporary) / str(number)
             rewrite(page, first if page == QUICK_START else play_after(page, started, folder))
