@@ -106,7 +106,8 @@ def play(page: str, folder: Path, timeout_s: float = 600.0) -> list[str]:
             check=False,
         )
     printed = same_in_every_run(done.stdout.replace(address, _ADDRESS), folder.parent)
-    return re.split(rf"^{_MARK}\d+\n", printed, flags=re.MULTILINE)[: len(found)]
+    outputs = re.split(rf"^{_MARK}\d+\n", printed, flags=re.MULTILINE)
+    return [output.lstrip("\n") for output in outputs[: len(found)]]
 
 
 def start(folder: Path) -> list[str]:
