@@ -8,7 +8,7 @@ with 1 where one is above its limit.
 
     LMMS_CAPTIONS_DATA=DATA python benchmarks/report.py --clip video.mp4
 
-DATA holds ``vdc/VDCScore_qa``, as docs/data.md has it; without it, questions are made up.
+DATA holds ``vdc/VDCScore_qa``, as docs/score-captions.md has it; without it, questions are made up.
 """
 
 from __future__ import annotations

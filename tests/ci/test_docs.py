@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +20,7 @@ from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.hf.prompts import PROMPT_FORMS
 from lmms_eval_captions.model_wrappers.model_args import arguments_of
 from notebooks import NOTEBOOK, outputs_of, run_notebook
+from runs import environment, run_lmms_eval
 from snippets import LATER_PAGES, QUICK_START, is_shown, play_after, snippets_of, start
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -73,6 +76,29 @@ def test_snippets_print_what_the_page_shows(
 def test_the_notebook_prints_what_it_shows(started: tuple[Path, list[str]], tmp_path: Path) -> None:
     for output, shown in zip(run_notebook(tmp_path), outputs_of(NOTEBOOK), strict=True):
         assert is_shown(output, shown)
+
+
+@pytest.mark.nightly
+def test_a_run_is_logged_to_wandb_offline(tmp_path: Path) -> None:
+    env = environment(tmp_path / "cache", LMMS_CAPTIONS_JUDGE="lexical", WANDB_MODE="offline")
+    captions = ROOT / "examples" / "captions" / "alpha.jsonl"
+    line = ("--model", "caption_file", "--model_args", f"path={captions}", "--tasks", "vdc_short")
+    wandb = ("--wandb_args", "project=captions,name=alpha", "--wandb_log_samples")
+    run = run_lmms_eval(tmp_path / "results", *line, *wandb, env=env, fresh=True)
+    assert run.returncode == 0
+    assert "vdc_short/vdc_acc 61.66" in run.log
+    assert list(tmp_path.glob("wandb/offline-run-*"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("tool", ["mlflow", "trackio"])
+def test_the_program_of_the_tracking_page_logs_a_run(
+    tool: str, started: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    pytest.importorskip(tool)
+    play_after("docs/tracking.md", started[0], tmp_path)
+    line = (sys.executable, "log_run.py", "results/alpha", tool)
+    assert subprocess.run(line, cwd=tmp_path / started[0].name, check=False).returncode == 0
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

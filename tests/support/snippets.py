@@ -194,6 +194,7 @@ def snippet_environment(cache: Path) -> dict[str, str]:
 
 def _report(folder: Path, file: str) -> int:
     """Write the report of two captioners, with captions and replies."""
+    shutil.copytree(ROOT / "examples" / "captions", folder, dirs_exist_ok=True)
     run = "lmms-eval-captions run --model caption_file --tasks vdc_score --log_samples"
     script = (
         f"set -e; {run} --model_args path=alpha.jsonl --output_path report/alpha; "
@@ -210,9 +211,9 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         started = Path(temporary) / "start" / "try"
         started.mkdir(parents=True)
-        first = start(started)
         if arguments[:1] == ["--report"]:
             return _report(started, arguments[1])
+        first = start(started)
         for number, page in enumerate(arguments or [QUICK_START, *LATER_PAGES]):
             folder = Path(temporary) / str(number)
             rewrite(page, first if page == QUICK_START else play_after(page, started, folder))
