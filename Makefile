@@ -39,6 +39,7 @@ demo: setup
 check: setup package
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python .ci/english.py
 	$(BIN)/mypy $(TYPED) benchmarks tests .ci
 	# import-linter needs Python 3.11.
 	test ! -x $(BIN)/lint-imports || PYTHONPATH=.typing $(BIN)/lint-imports --no-cache --no-logo

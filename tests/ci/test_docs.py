@@ -33,6 +33,7 @@ DOCUMENTS: Final = tuple(
 )
 ROOMS: Final = (
     "analysis", "cli", "construction", "judges", "lmms_eval_tasks", "metrics", "model_wrappers",
+    "scorer", "verification",
 )  # fmt: skip
 
 
@@ -132,7 +133,7 @@ def test_every_room_is_on_the_page_of_the_architecture() -> None:
 
 @pytest.mark.parametrize("name", ["hf", "vllm", "openai", "auroracap"])
 def test_every_argument_of_a_captioner_is_in_its_table(name: str) -> None:
-    """Its table names the arguments that the class has, and no others."""
+    """The table names the arguments that the class has, and no others."""
     text = _text("model_wrappers/README.md")
     section = text.partition(f"\n## `caption_{name}`\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`\w+`(?:,(?: or)? `\w+`[^|]*?)*) \|", section, re.MULTILINE)
@@ -158,7 +159,7 @@ def test_the_arguments_of_all_captioners_are_in_their_table() -> None:
 
 
 def test_the_page_of_numbers_has_every_metric() -> None:
-    """Its table and the benchmarks name the same metrics and the same direction."""
+    """The table and the benchmarks name the same metrics and the same direction."""
     rows = re.findall(
         r"^\| (`[^|]+`) \| [^|]+ \| ([^|]+) \|", _text("docs/numbers.md"), re.MULTILINE
     )
