@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,9 +66,13 @@ def findings(path: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Check all tracked files."""
-    names = subprocess.check_output(["git", "ls-files", "*.py", "*.md"], text=True).split()  # noqa: S607
-    found = [line for name in names for line in findings(Path(name))]
+    """Check every Python file and page of the repository."""
+    made = {"build", "dist", "site", "demo-results"}
+    folders = [path for path in Path().iterdir() if path.is_dir() and path.name not in made]
+    kept = [path for path in folders if not path.name.startswith(".") or path.name == ".ci"]
+    paths = [*Path().glob("*.py"), *Path().glob("*.md")]
+    paths += [path for folder in kept for kind in ("*.py", "*.md") for path in folder.rglob(kind)]
+    found = [line for path in sorted(paths) for line in findings(path)]
     print("\n".join(found))
     return int(bool(found))
 
