@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -52,23 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        if words[:1] == ["run"]:
-            from lmms_eval_captions.cli.run import run
-
-            with settings_taken(words[1:], (), is_run=True) as rest:
-                return run(rest)
-        parser, commands = _parser()
-        if not words or words[0] in ("-h", "--help"):
-            print(_overview(commands), end="")
-            return 0
-        if not words[0].startswith("-") and words[0] not in commands.choices:
-            close = get_close_matches(words[0], commands.choices, n=1)
-            meant = f"did you mean {close[0]}?" if close else "see lmms-eval-captions --help"
-            print(f"lmms-eval-captions: no command {words[0]!r:.80}; {meant}", file=sys.stderr)
-            return 2
-        with settings_taken(words, _own_flags(parser, words), is_run=False) as rest:
-            arguments = parser.parse_args(rest)
-            return int(arguments.run(arguments))
+        code = _run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader is gone, as behind `| head`; nothing is left to flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except CaptionsError as error:
         sys.stdout.flush()
         print(sentence(f"lmms-eval-captions: {error}"), file=sys.stderr)
@@ -79,6 +69,27 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"lmms-eval-captions: {words[0]} needs more packages: {advice}", file=sys.stderr)
         return 2
+    return code
+
+
+def _run(words: Sequence[str]) -> int:
+    if words[:1] == ["run"]:
+        from lmms_eval_captions.cli.run import run
+
+        with settings_taken(words[1:], (), is_run=True) as rest:
+            return run(rest)
+    parser, commands = _parser()
+    if not words or words[0] in ("-h", "--help"):
+        print(_overview(commands), end="")
+        return 0
+    if not words[0].startswith("-") and words[0] not in commands.choices:
+        close = get_close_matches(words[0], commands.choices, n=1)
+        meant = f"did you mean {close[0]}?" if close else "see lmms-eval-captions --help"
+        print(f"lmms-eval-captions: no command {words[0]!r:.80}; {meant}", file=sys.stderr)
+        return 2
+    with settings_taken(words, _own_flags(parser, words), is_run=False) as rest:
+        arguments = parser.parse_args(rest)
+        return int(arguments.run(arguments))
 
 
 def _parser() -> tuple[argparse.ArgumentParser, _SubParsersAction[argparse.ArgumentParser]]:

@@ -6,7 +6,10 @@ before it builds the task index, so the patch that adds our folder to the index 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks import patches
 from lmms_eval_captions.lmms_eval_tasks.run_errors import explain_uncaught_errors
@@ -24,6 +27,7 @@ def manifests() -> list[ModelManifest]:
     print_at_exit()
     explain_uncaught_errors()
     patches.install()
+    logger.configure(patcher=_hide_token)
     return [
         ModelManifest(model_id=CUSTOM, simple_class_path=CUSTOM_CLASS),
         *(
@@ -35,3 +39,10 @@ def manifests() -> list[ModelManifest]:
             for name, path in CAPTIONERS.items()
         ),
     ]
+
+
+def _hide_token(record: Any) -> None:  # noqa: ANN401 - loguru's record
+    """Remove ``HF_TOKEN`` from a log message: lmms-eval 0.7.3 logs its arguments with it."""
+    token = os.environ.get("HF_TOKEN")
+    if token:
+        record["message"] = record["message"].replace(token, "[HF_TOKEN]")

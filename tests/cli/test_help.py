@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -58,3 +60,12 @@ def test_help_has_an_example_and_names_defaults(
 def test_the_help_of_run_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--help"]) == 0
     assert "example:" in capsys.readouterr().out
+
+
+def test_a_reader_that_is_gone_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As behind ``| head``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        assert main(["tasks-path"]) == 1

@@ -12,11 +12,13 @@ from typing import Any
 
 import lmms_eval.evaluator  # noqa: F401 - resets all log sinks: not within a test that reads them
 import pytest
+from loguru import logger
 
 from ended_runs import STAMP, Tracker, results_of
 from lmms_eval_captions.judges.errors import DataError, SettingsError, StoreError
 from lmms_eval_captions.lmms_eval_tasks import results_writer
 from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES, Call, Patch
+from lmms_eval_captions.lmms_eval_tasks.plugin import manifests
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 
@@ -217,3 +219,13 @@ def test_missing_data_is_not_looked_for_five_times(error: Exception, again: bool
 
 def _patch(function: str) -> Patch:
     return next(patch for patch in PATCHES if patch.function == function)
+
+
+def test_the_hub_token_is_in_no_log_line(
+    monkeypatch: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    """As in lmms-eval's line with the arguments of its results tracker."""
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    manifests()
+    logger.info("Evaluation tracker args: {}", {"token": "hf_secret"})
+    assert logged[-1].strip() == "INFO Evaluation tracker args: {'token': '[HF_TOKEN]'}"
