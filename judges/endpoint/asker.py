@@ -82,6 +82,8 @@ class _Attempts:
     timed_out_s: float = 0.0
     n_alone: int = 0
     """Failures before which other requests were answered."""
+    n_lonely: int = 0
+    """Latest failures in a row in which no other question was under way."""
     is_alone: bool = False
     latest_s: float = -inf
 
@@ -396,8 +398,15 @@ class Asker:
             self._failing.add(id(failed))
         if error.timed_out and self._config.mode == "now":
             self._concurrency.on_timeout(flight, now_s)
+        n_before = failed.n_failed
         failed.add(error, flight, now_s, self._last_success_s)
-        self._give_up(request, error, failed, now_s)
+        # Only different requests that fail are an outage, or one that reaches nobody. As long as
+        # other questions are under way, these will tell.
+        is_outage = error.kind == NOT_CONNECTED or len(self._failing) > 1
+        has_others = self._meter.n_submitted - self._meter.n_done - self._n_twins > 1
+        is_lonely = not (is_outage or has_others)
+        failed.n_lonely = failed.n_lonely + failed.n_failed - n_before if is_lonely else 0
+        self._give_up(request, error, failed, now_s, is_outage=is_outage)
         doublings = min(failed.n_failures - 1, _MOST_DOUBLINGS)
         if failed.is_alone:
             is_noise = error.rate_limited and self._pace.is_noise
@@ -408,23 +417,25 @@ class Asker:
         return max(wait_s, min(error.retry_after_s or 0.0, config.patience_s))
 
     def _give_up(
-        self, request: Request, error: JudgeUnavailableError, failed: _Attempts, now_s: float
+        self,
+        request: Request,
+        error: JudgeUnavailableError,
+        failed: _Attempts,
+        now_s: float,
+        *,
+        is_outage: bool,
     ) -> None:
         """Raise if a request is not to be sent again."""
         config = self._config
         n_attempts = config.n_attempts * (_MORE_ATTEMPTS if self._share_failing > _MANY_FAIL else 1)
         is_too_long = now_s - failed.started_s - failed.timed_out_s > config.patience_s
         has_tried = failed.n_failed >= config.n_attempts
-        # Only different requests that fail are an outage, or one that reaches nobody. As long as
-        # other questions are under way, these will tell.
-        is_outage = error.kind == NOT_CONNECTED or len(self._failing) > 1
-        has_others = self._meter.n_submitted - self._meter.n_done - self._n_twins > 1
         is_answering = self._last_success_s >= failed.since_s
-        is_lonely = not (is_outage or has_others)
         if (
             failed.n_own >= _OWN_ATTEMPTS
             or failed.n_alone >= n_attempts
-            or (has_tried and (config.mode == "batch" or is_lonely))
+            or failed.n_lonely >= config.n_attempts
+            or (has_tried and config.mode == "batch")
             or (is_too_long and is_answering)
         ):
             self._n_fruitless += 1
