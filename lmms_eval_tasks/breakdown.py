@@ -47,7 +47,7 @@ _Cell = dict[int, list[list[int]]]
 N_QUESTIONS: Final = "n_questions"
 N_UNSCORED: Final = "n_unscored"
 _COUNTS: Final = {N_QUESTIONS: "questions", N_UNSCORED: "unscored"}
-_MOST_ROWS: Final = 40
+_MOST_ROWS: Final = 10
 """Groups of a section in the table; the file holds all."""
 _NAME_WIDTH: Final = 33
 _ONE_DIGIT: Final = 10.0
@@ -75,7 +75,10 @@ def report(finished: FinishedTask) -> None:
     benchmark_of_sample, (weighted_records,) = weighted(benchmark, [records])
     breakdown = break_down(benchmark_of_sample, weighted_records)
     certificate = certificate_of(benchmark, [records])
-    logger.info("{}\n{}{}", signature, table_of(breakdown), f"\n{note}" if note else "")
+    groups = {section: of for section, of in breakdown.items() if of and section != ALL[0]}
+    if groups:
+        # The summary shows the overall numbers and the signature's parts.
+        logger.info("{} by group\n{}", task, table_of(groups))
     if certificate is not None:
         logger.info("{}, a sample: {}", task, words_of(certificate))
     THIS_RUN.breakdowns[task] = {

@@ -16,7 +16,6 @@ from typing import Any, Final
 from lmms_eval_captions.judges.errors import CaptionsError
 from lmms_eval_captions.lmms_eval_tasks.dependencies import advice_for
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, record
 
 _UNKNOWN_TASKS: Final = "Tasks not found: "
 _UNKNOWN_MODEL: Final = re.compile(
@@ -37,16 +36,22 @@ def noted(evaluate: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return evaluate(args)
         except SystemExit:
             if args.tasks is None:
-                THIS_RUN.note_error(
+                _note(
                     "lmms-eval was given no task: name one with --tasks, such as --tasks "
                     "vdc_score (--tasks list shows all)"
                 )
             raise
         except Exception as error:
-            THIS_RUN.note_error(describe(error))
+            _note(describe(error))
             raise
 
     return evaluate_and_note
+
+
+def _note(message: str) -> None:
+    from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+
+    THIS_RUN.note_error(message)
 
 
 def describe(error: Exception) -> str:
@@ -116,6 +121,8 @@ def _explain(
     show(kind, error, trace)
     advice = advice_for(error)
     if advice is not None:
+        from lmms_eval_captions.lmms_eval_tasks.this_run import record
+
         message = f"{sentence(f'{kind.__name__}: {error}', 120)}: {advice}"
         record({"error": message})
         sys.stderr.write(f"{message}\n")

@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from math import isnan, nan
-from statistics import fmean, pstdev
+from statistics import fmean
 from typing import Any, Final
 
 from loguru import logger
@@ -40,7 +40,7 @@ NOT_JUDGED: Final = "no captions were judged"
 
 
 def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]) -> float:
-    """Return a metric over captions, mean over judge runs, and log it with its signature.
+    """Return a metric over captions, mean over judge runs.
 
     Returns:
         ``nan``, with the reason logged once in a run, if too much is unscored or if the metric
@@ -56,14 +56,9 @@ def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[Captio
     if is_nan(name, records):
         return nan
     scores = scores_of(metric, by_run(name, records), records)
-    signature = signature_of(records)
     if any(map(isnan, scores)):
-        logger.warning("{} has no value | {}", name, signature)
+        logger.warning("{} has no value | {}", name, signature_of(records))
         return nan
-    spread = f" (standard deviation {pstdev(scores):.4f} over {len(scores)} judge runs)"
-    logger.info(
-        "{} = {:.4f}{} | {}", name, fmean(scores), spread if len(scores) > 1 else "", signature
-    )
     return fmean(scores)
 
 

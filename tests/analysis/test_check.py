@@ -16,8 +16,12 @@ from lmms_eval_captions.cli.main import main
 def _write(folder: Path, name: str = "20260101_000000", **metrics: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}_results.json"
+    signature = metrics.pop("signature", None)
     values = {f"{metric},none": value for metric, value in metrics.items()}
-    path.write_text(json.dumps({"results": {"vdc_camera": {"alias": "vdc_camera", **values}}}))
+    document: dict[str, object] = {"results": {"vdc_camera": {"alias": "vdc_camera", **values}}}
+    if signature is not None:
+        document["lmms_eval_captions"] = {"tasks": {"vdc_camera": {"signature": signature}}}
+    path.write_text(json.dumps(document))
     return path
 
 

@@ -104,9 +104,10 @@ def test_an_older_results_file_says_nothing_of_this_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A run that failed is a failure whatever fine results lie where it should have saved its."""
-    metrics = {"vdc_acc,none": 40.0, "signature,none": SIGNATURE.format(0)}
+    ours = {"tasks": {"vdc_camera": {"signature": SIGNATURE.format(0)}}}
+    results = {"results": {"vdc_camera": {"vdc_acc,none": 40.0}}, "lmms_eval_captions": ours}
     path = tmp_path / "20260101_000000_results.json"
-    path.write_text(json.dumps({"results": {"vdc_camera": metrics}}))
+    path.write_text(json.dumps(results))
     assert main(["check", str(tmp_path)]) == 0
     assert main(["run", *_child(), "--output_path", str(tmp_path)]) == 1
     assert main(["run", *_child({**_line(), "results": str(path)})]) == 0

@@ -104,7 +104,7 @@ def _interrupted(**_: object) -> None:
 def test_ctrl_c_says_how_many_replies_are_kept(
     serve: ServerFactory, bench: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line, that the same command goes on, and no traceback."""
+    """One line, that the same command resumes, and no traceback."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
     run = Session()
     bench.setattr(run_guard, "SESSION", run)
@@ -113,7 +113,7 @@ def test_ctrl_c_says_how_many_replies_are_kept(
         _guarded(_interrupted)()
     [line] = THIS_RUN.errors
     assert line.startswith("Stopped by Ctrl-C: 3 new replies are kept in ")
-    assert "the same command goes on" in line
+    assert "the same command resumes" in line
     sys.excepthook(stopped.type, stopped.value, stopped.tb)
     assert "KeyboardInterrupt" not in capsys.readouterr().err
     sys.excepthook(OSError, OSError("another"), None)

@@ -27,7 +27,10 @@ from runs import environment
 from warm_lmms_eval import WarmProcess
 
 SIGNATURE: Final = "vdc_camera|judge:j|runs:1|protocol:1|unscored:{}/100|lmms-eval-captions:0.1.0"
-RESULTS: Final = '{{"results": {{"vdc_camera": {{"vdc_acc,none": {}, "signature,none": "{}"}}}}}}'
+RESULTS: Final = (
+    '{{"results": {{"vdc_camera": {{"vdc_acc,none": {}}}}}, '
+    '"lmms_eval_captions": {{"tasks": {{"vdc_camera": {{"signature": "{}"}}}}}}}}'
+)
 CAPTION: Final = '{"video_id": "sample_01", "caption": "A red circle moves."}\n'
 FILE: Final = ("--model", "caption_file", "--model_args")
 CAMERA: Final = ("--tasks", "vdc_camera")

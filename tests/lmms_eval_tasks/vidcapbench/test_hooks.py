@@ -113,9 +113,9 @@ def test_the_numbers_are_micro_over_pairs(
 
 
 def test_runs_differ_by_their_seed_and_are_averaged(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
+    bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """Three runs with seeds 0, 1 and 2 are asked; mean and deviation are shown."""
+    """Three runs with seeds 0, 1 and 2 are asked; mean and deviation are kept."""
     server = serve()
     server.keep_bodies = True
     moods = random.Random(0)
@@ -135,7 +135,6 @@ def test_runs_differ_by_their_seed_and_are_averaged(
     assert len(set(runs)) > 1
     assert acc == pytest.approx(fmean(runs))
     assert breakdown["overall"]["all"]["acc_std"] == pytest.approx(pstdev(runs))
-    assert any("over 3 judge runs" in line for line in logged)
 
 
 def test_without_a_tokenizer_only_con_is_missing(
@@ -156,13 +155,15 @@ def test_without_a_tokenizer_only_con_is_missing(
     assert "caption_score" not in items["con"][0]
     signature = signature_of_items(items["unscored"])
     assert "|con:unavailable|" in signature
-    for metrics, status in (
-        ({"con,none": nan, "acc,none": 1.0, "signature,none": signature}, 0),
-        ({"con,none": nan, "acc,none": nan, "signature,none": signature}, 1),
-        ({"con,none": nan, "signature,none": signature.replace("con:unavailable|", "")}, 1),
+    for metrics, text, status in (
+        ({"con,none": nan, "acc,none": 1.0}, signature, 0),
+        ({"con,none": nan, "acc,none": nan}, signature, 1),
+        ({"con,none": nan}, signature.replace("con:unavailable|", ""), 1),
     ):
         path = tmp_path / "1_results.json"
-        path.write_text(json.dumps({"results": {"vidcapbench_ae": metrics}}))
+        ours = {"tasks": {"vidcapbench_ae": {"signature": text}}}
+        document = {"results": {"vidcapbench_ae": metrics}, "lmms_eval_captions": ours}
+        path.write_text(json.dumps(document))
         assert main(["check", str(path)]) == status
 
 
