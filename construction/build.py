@@ -31,7 +31,7 @@ from lmms_eval_captions.judges.endpoint.cost import load_prices, price_of
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
-from lmms_eval_captions.lmms_eval_tasks.folder_lock import locked
+from lmms_eval_captions.lmms_eval_tasks.locks import only_one
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
 
 KINDS: Final = ("capquiz", "vcapsbench", "vdc", "vidcapbench")
@@ -97,7 +97,7 @@ def build(
     try:
         # SIGTERM, too, writes down what was billed.
         with (
-            locked(options.folder / FOLDER, named=options.folder, doing="builds", option="-o"),
+            only_one(options.folder / FOLDER, named=options.folder, doing="builds", option="-o"),
             finishing(context.pool.close),
         ):
             done = run_stages(kind.stages(options), context)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.folder_lock import locked
+from lmms_eval_captions.lmms_eval_tasks.locks import only_one
 from lmms_eval_captions.scorer.parquet import (
     FOLDER,
     Shard,
@@ -64,7 +64,7 @@ def score(
     """
     settings = read_judge_settings()
     files_of = _score_files(inputs, folder)
-    with locked(folder, named=folder, doing="scores", option="--out"):
+    with only_one(folder, named=folder, doing="scores", option="--out"):
         shards: list[Shard] = []
         failures: dict[Path, str] = {}
         for path, scores in files_of.items():

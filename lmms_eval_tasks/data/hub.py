@@ -17,8 +17,8 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
-from lmms_eval_captions.lmms_eval_tasks.cache_lock import locked
 from lmms_eval_captions.lmms_eval_tasks.data.archives import BrokenArchiveError, unpack
+from lmms_eval_captions.lmms_eval_tasks.locks import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

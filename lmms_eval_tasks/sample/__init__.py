@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.cache_lock import locked
+from lmms_eval_captions.lmms_eval_tasks.locks import locked
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 

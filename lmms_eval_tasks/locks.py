@@ -1,4 +1,4 @@
-"""Lock of a folder that one process at a time may work in."""
+"""Locks between processes; each ends with its process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,46 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from loguru import logger
+
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 
 
 @contextmanager
-def locked(folder: Path, *, named: Path, doing: str, option: str) -> Iterator[None]:
-    """Keep other processes out of a folder; the lock ends with the process.
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold a lock file of the cache folder; wait, with a message, while another process does.
+
+    Args:
+        path: Lock file; its folder is created if missing.
+        what: Product of the process that holds it, for the message.
+
+    Raises:
+        DataError: If the file cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=1)
+        except Timeout:
+            logger.info(f"Waiting for the process that makes {what}")
+            lock.acquire()
+    except OSError as error:
+        raise DataError(
+            f"{path.parent} cannot be written: {error}; set LMMS_CAPTIONS_CACHE to a folder that "
+            "can be"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def only_one(folder: Path, *, named: Path, doing: str, option: str) -> Iterator[None]:
+    """Keep other processes out of a folder of results.
 
     Args:
         folder: Folder of the lock file; created if missing.
