@@ -101,7 +101,7 @@ def test_a_build_that_was_ended_early_says_how_it_goes_on(tmp_path: Path) -> Non
     options = _options(tmp_path, until="shortlist")
     pool = ScriptedPool(lambda _: "{}")
     text = "\n".join(screen(build(CAPQUIZ, options, _settings(tmp_path), pool)))
-    assert "the same command without --until goes on" in text
+    assert "the same command without --until resumes" in text
     assert f"label --build {options.folder}" in text
     earlier = replace(options, until="form")
     text = "\n".join(screen(build(CAPQUIZ, earlier, _settings(tmp_path), pool)))
