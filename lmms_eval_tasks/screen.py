@@ -237,7 +237,7 @@ def _judging(document: Mapping[str, Any], width: int) -> list[str]:
     if retried:
         causes = ", ".join(f"{n:,} x {cause}" for cause, n in retried.most_common())
         parts.append(f"{retried.total():,} attempts failed ({causes})")
-    parts.append(f"{totals['seconds']:,.0f} s of {document['seconds']:,.0f} s")
+    parts.append(f"{totals['seconds']:,.0f} s, the whole run {document['seconds']:,.0f} s")
     tokens = {model: counts for model, counts in totals["tokens"].items() if any(counts)}
     for name, (n_input, n_output) in tokens.items():
         n_cached = totals["cached_tokens"].get(name, 0)

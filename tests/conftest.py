@@ -141,6 +141,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.Mo
     importlib.import_module("lmms_eval.models.model_utils.usage_metrics")
     SESSION.close()
     THIS_RUN.clear()
+    RUN_CAPTIONS.put_into("")  # the captioner of an earlier test had a folder of its own
     monkeypatch.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("LMMS_CAPTIONS_JUDGE", "judge")
     yield monkeypatch

@@ -98,7 +98,7 @@ def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for words in (
         "vdc_acc 50.00 [47.50, 52.40]",
         "192,546 calls, 1,230 replies from the store; 815 attempts failed (812 x HTTP 429, 3 x "
-        "time-out); 7,260 s of 9,000 s",
+        "time-out); 7,260 s, the whole run 9,000 s",
         "123,456,789 tokens in, 1,234,567 out; $321.99 by the prices of 2025-10-01",
         "files: out/beta/20260102_030405_...: results, judging, breakdown_*",
         "next: lmms-eval-captions compare out/alpha out/beta",

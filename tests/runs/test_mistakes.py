@@ -60,9 +60,7 @@ def _results(value: str, n_unscored: int = 0) -> str:
 
 OURS: Final = {
     # The command line.
-    "command": Mistake(
-        ("chek", "out"), "invalid choice: 'chek'", "choose from 'tasks-path', 'run'"
-    ),
+    "command": Mistake(("chek", "out"), "no command 'chek'", "did you mean check?"),
     "no-folder": Mistake(("check",), "required", "folder"),
     "run-nothing": Mistake(("run",), "got none", "such as --model caption_file"),
     "run-command": Mistake(
@@ -86,8 +84,8 @@ OURS: Final = {
     ),
     "check-older": Mistake(
         ("check", "{root}", "--since", "1s"),
-        "no run here ended since",
-        "look at the end of its log",
+        "no run ended since",
+        "see the end of its log",
         files={"1_results.json": _results("40.0")},
     ),
     "check-other-tasks": Mistake(
@@ -240,7 +238,7 @@ OURS: Final = {
     "cache": Mistake(
         ("doctor",),
         "cannot be used",
-        "set LMMS_CAPTIONS_CACHE to a folder that is",
+        "set LMMS_CAPTIONS_CACHE to another folder",
         exit_code=1,
         env=_data(JUDGE="lexical", CACHE="{root}/file"),
         files={"file": ""},

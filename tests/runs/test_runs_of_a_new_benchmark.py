@@ -143,7 +143,7 @@ def test_a_new_benchmark_runs_everywhere(packages: Path, data: Path, tmp_path: P
         assert "toy.facts 40, toy.verdict 1" in estimate.stdout
         assert server.counts.n_requests == 0
         doctor = _command(env, "doctor")
-        assert f"ok       data       toy: {data / 'toy'}" in doctor.stdout, doctor.stdout
+        assert f"ok       data      toy: {data / 'toy'}" in doctor.stdout, doctor.stdout
         n_before = server.counts.n_requests
         run = run_lmms_eval(
             tmp_path / "out",
