@@ -63,7 +63,7 @@ def test_the_help_of_run_has_an_example(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_reader_that_is_gone_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As behind ``| head``."""
+    """``| head`` closes the pipe after ten lines."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as gone:

@@ -224,7 +224,7 @@ def _patch(function: str) -> Patch:
 def test_the_hub_token_is_in_no_log_line(
     monkeypatch: pytest.MonkeyPatch, logged: list[str]
 ) -> None:
-    """As in lmms-eval's line with the arguments of its results tracker."""
+    """lmms-eval writes one with the arguments of its results tracker."""
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     manifests()
     logger.info("Evaluation tracker args: {}", {"token": "hf_secret"})
