@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -459,10 +460,12 @@ class _Bar:
 
     def _leave_lines_to_logs(self) -> None:
         """Have log lines begin on a line of their own while this one is drawn."""
-        global _drawn  # noqa: PLW0603 - as above
+        global _drawn, _patcher  # noqa: PLW0603 - as above
         _drawn = (os.getpid(), self)
-        if getattr(getattr(logger, "_core", None), "patcher", None) is None:
-            logger.configure(patcher=_make_room)
+        earlier = getattr(getattr(logger, "_core", None), "patcher", None)
+        if earlier is None or earlier is not _patcher:
+            _patcher = partial(_make_room, earlier)
+            logger.configure(patcher=_patcher)
 
     def make_room(self) -> None:
         """Remove the line for a moment, as something else is written."""
@@ -477,7 +480,13 @@ _drawn: tuple[int, _Bar] | None = None
 """The process that draws a line on its terminal, and the line."""
 
 
-def _make_room(_: Record) -> None:
+_patcher: Callable[[Record], None] | None = None
+"""What the logger was given, which calls what it had before."""
+
+
+def _make_room(earlier: Callable[[Record], None] | None, record: Record) -> None:
+    if earlier is not None:
+        earlier(record)
     # A forked child would wait for a lock that its parent held.
     if _drawn is not None and _drawn[0] == os.getpid():
         _drawn[1].make_room()

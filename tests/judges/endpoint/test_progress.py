@@ -78,6 +78,9 @@ def test_the_bar_is_one_line_of_any_terminal(width: int, monkeypatch: pytest.Mon
 
 
 def test_log_lines_begin_on_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logger's other patcher, such as the one that hides tokens, is called as before."""
+    patched: list[object] = []
+    logger.configure(patcher=patched.append)
     with pseudo_terminal(80) as terminal:
         _drawn_on(terminal, monkeypatch)
         sink = logger.add(terminal.stream, format="{message}")
@@ -91,6 +94,8 @@ def test_log_lines_begin_on_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch)
             progress.close()
         finally:
             logger.remove(sink)
+            logger.configure(patcher=lambda _: None)
+    assert len(patched) == 1
     assert rows[0] == "a line of lmms-eval's"
     assert rows[1].startswith("Judging:  25%")
     assert len(rows) == 2
