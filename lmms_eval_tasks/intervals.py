@@ -136,8 +136,15 @@ def by_run(metric: str, records: Sequence[CaptionRecord]) -> Runs:
 
 
 def scores_of(metric: Metric, runs: Runs, records: Sequence[CaptionRecord]) -> list[float]:
-    """Return a metric in each judge run."""
-    return [metric.score(list(filter(None, captions)), records) for captions in runs]
+    """Return a metric in each judge run.
+
+    A metric that reads the records' fields gets the values of every record, others those of the
+    captions that have some.
+    """
+    return [
+        metric.score(captions if metric.reads_fields else list(filter(None, captions)), records)
+        for captions in runs
+    ]
 
 
 def measured_over(

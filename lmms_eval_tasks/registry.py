@@ -29,6 +29,7 @@ _OURS: Final[Mapping[str, str]] = {
     "vidcapbench": f"{_HERE}.vidcapbench.benchmark.VIDCAPBENCH",
     "vcapsbench": f"{_HERE}.vcapsbench.benchmark.VCAPSBENCH",
     "capquiz": f"{_HERE}.capquiz.benchmark.CAPQUIZ",
+    "dream1k": f"{_HERE}.dream1k.benchmark.DREAM1K",
     "msvd_eval": f"{_HERE}.msvd_eval.benchmark.MSVD_EVAL",
     "own_gveval": f"{_HERE}.own.benchmark.OWN_GVEVAL",
     "own_rating": f"{_HERE}.own.benchmark.OWN_RATING",

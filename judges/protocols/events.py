@@ -66,6 +66,12 @@ def judge_events(
         request = _relation_request(question.kind, events, source, config=config, run=run)
         return await ask(request, lambda reply: read_relations(reply, len(events)))
 
+    async def of_reference(ask: Ask) -> list[EventJudgement]:
+        events = tuple(map(plain, question.events))
+        if not events:
+            return []
+        return _judgements(events, "reference", await look(ask, events, caption), run)
+
     async def of_caption(ask: Ask) -> list[EventJudgement]:
         extracted = await ask(_extract_request(question.kind, caption, config, run), read_events)
         if extracted.value is None:
@@ -77,9 +83,8 @@ def judge_events(
         return _judgements(extracted.value, "caption", found, run, extracted)
 
     async def chain(ask: Ask) -> Sequence[EventJudgement]:
-        events = tuple(map(plain, question.events))
-        recalled, precise = await asyncio.gather(look(ask, events, caption), of_caption(ask))
-        return [*_judgements(events, "reference", recalled, run), *precise]
+        recalled, precise = await asyncio.gather(of_reference(ask), of_caption(ask))
+        return [*recalled, *precise]
 
     return chain
 
@@ -162,7 +167,7 @@ def _judgements(
     judged = []
     for index, (event, label) in enumerate(zip(events, labels, strict=True)):
         own = outcome if index == 0 else {**outcome, "usage": type(outcome["usage"])()}
-        judged.append(EventJudgement(run=run, event=event, side=side, verdict=label, **own))  # type: ignore[arg-type]
+        judged.append(EventJudgement(run=run, event=event, side=side, verdict=label, **own))
     return judged
 
 

@@ -44,14 +44,11 @@ def read_clips(settings: DataSettings) -> list[dict[str, object]]:
 
 def _clip(row: Any) -> dict[str, object]:  # noqa: ANN401 - a row of the file
     info, reply = row["extra_info"], row["messages"][-1]["content"][0]
-    events = [str(event) for event in info["events"]]
-    if not events:
-        raise ValueError("no events")
     return {
         "video": str(row.get("vid", row["idx"])),
         "source": str(row["dataset"]).rpartition("/")[2],
         "reference": str(reply["reference"]),
-        "events": events,
+        "events": [str(event) for event in info["events"]],
         "n_shots": int(info["n_shots"]),
         "n_subjects": int(info["n_subjects"]),
     }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-SAMPLE_VERSION: Final = 4
+SAMPLE_VERSION: Final = 5
 """Raised with every change of a clip, question or caption, so that old folders are replaced."""
 _MARKER: Final = "SAMPLE_VERSION"
 

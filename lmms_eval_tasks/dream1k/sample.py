@@ -1,0 +1,47 @@
+"""DREAM-1K's file for the sample: events of rendered clips, true by construction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmms_eval_captions.lmms_eval_tasks.dream1k.data import SOURCES
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import event, motion, with_article
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
+
+
+def write_sample(root: Path, clips: Path) -> None:
+    """Write ``dream1k/`` in the official layout."""
+    share_clips(clips, root / "dream1k/video")
+    rows = (_row(number, scene) for number, scene in enumerate(SCENES))
+    write_lines(root / "dream1k" / "DREAM-1k.jsonl", rows)
+
+
+def events_of(scene: Scene) -> list[str]:
+    """Return the events of a clip."""
+    things = [
+        f"{with_article(thing.name)} {motion(thing).removeprefix('it ')}"
+        for thing in scene.shots[0].things
+    ]
+    return list(dict.fromkeys([*things, *filter(None, [event(scene)])]))
+
+
+def _row(number: int, scene: Scene) -> dict[str, object]:
+    events = events_of(scene)
+    reference = " ".join(f"{text[0].upper()}{text[1:]}." for text in events)
+    return {
+        "messages": [{"role": "assistant", "content": [{"reference": reference}]}],
+        "dataset": f"DREAM/{SOURCES[number % len(SOURCES)]}",
+        "idx": scene.video_id,
+        "extra_info": {
+            "events": events,
+            "n_events": len(events),
+            "n_shots": len(scene.shots),
+            "n_subjects": len(scene.shots[0].things),
+        },
+    }
