@@ -1,0 +1,1 @@
+"""Multiple-choice sets answered from captions."""

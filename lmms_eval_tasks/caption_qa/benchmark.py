@@ -1,0 +1,116 @@
+"""Multiple-choice sets answered from captions: their tasks and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, get_args
+
+from lmms_eval_captions.judges.endpoint.request import Ask
+from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+from lmms_eval_captions.judges.protocols.caption_qa import (
+    ChoiceJudgement,
+    ChoiceQuestion,
+    Outcome,
+    judge_choice,
+    silent_choice,
+)
+from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Doc,
+    Metric,
+    Task,
+    over_questions,
+)
+from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import (
+    DAILY_OMNI,
+    SOURCE,
+    read_daily_omni,
+    read_own,
+)
+from lmms_eval_captions.lmms_eval_tasks.ratios import (
+    DENOMINATOR,
+    NEITHER,
+    NUMERATOR,
+    of_verdicts,
+)
+from lmms_eval_captions.metrics.caption_qa import qa_accuracy, qa_coverage, qa_precision
+
+READERS: Final[dict[str, Callable[[DataSettings], list[dict[str, object]]]]] = {
+    "daily_omni": read_daily_omni,
+    "own": read_own,
+}
+"""Set to the reader of its file; a further set is a line here, a task below and a YAML file."""
+
+
+def _task(name: str, of: str) -> Task:
+    return Task(
+        name=name,
+        fields={"set": of},
+        caption_prompt="caption_qa_caption.caption",
+        judge_prompts=("caption_qa_answer",),
+        extras={"prompts": "ours"},
+        caption_chars=2400,
+    )
+
+
+class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
+    """Multiple-choice questions about videos, answered from their captions."""
+
+    name = "caption_qa"
+    folder = Path(__file__).parent
+    source = SOURCE
+    probe_file = DAILY_OMNI
+    name_fields = ("video",)
+    tasks = {
+        "caption_qa_daily_omni": _task("caption_qa_daily_omni", "daily_omni"),
+        "caption_qa": _task("caption_qa", "own"),
+    }
+    metrics = {
+        "qa_accuracy": Metric(
+            score=over_questions(qa_accuracy),
+            ratios=of_verdicts({"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": DENOMINATOR}),
+            labels=get_args(Outcome),
+        ),
+        "qa_coverage": Metric(
+            score=over_questions(qa_coverage),
+            ratios=of_verdicts({"right": NUMERATOR, "wrong": NUMERATOR, "unknown": DENOMINATOR}),
+        ),
+        "qa_precision": Metric(
+            score=over_questions(qa_precision),
+            ratios=of_verdicts({"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": NEITHER}),
+        ),
+    }
+    headline = "qa_accuracy"
+    headline_means = "% of questions that the caption alone answers rightly"
+    right = frozenset({"right"})
+    missed = frozenset({"unknown"})
+    wrong = frozenset({"wrong"})
+    silent = staticmethod(lambda question, run: (silent_choice(question, run),))
+    output_tokens = {"caption_qa_answer": 2}
+
+    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+        """Return the videos of a set."""
+        return [{**video, **task.fields} for video in READERS[task.fields["set"]](settings)]
+
+    def questions(self, doc: Doc) -> list[ChoiceQuestion]:
+        """Return the questions about a video."""
+        return [
+            ChoiceQuestion(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]
+        ]
+
+    async def judge(
+        self, ask: Ask, question: ChoiceQuestion, caption: str, *, config: JudgeConfig, run: int
+    ) -> ChoiceJudgement:
+        """Answer one question from one caption."""
+        return await judge_choice(ask, question, caption, config=config, run=run)
+
+    def groups(
+        self, doc: Doc, question: ChoiceQuestion, _judgement: ChoiceJudgement | None
+    ) -> dict[str, str]:
+        """Return type of the question and category of the video."""
+        return {"types": question.category, "videos": doc["group"]}
+
+
+CAPTION_QA: Final = CaptionQA()

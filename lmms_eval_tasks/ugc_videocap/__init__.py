@@ -1,0 +1,1 @@
+"""UGC-VideoCap: captions rated against human ones, with sound."""
