@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lmms_eval_captions.lmms_eval_tasks.dream1k.data import SOURCES
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.lmms_eval_tasks.sample.wording import event, motion, with_article
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import events
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,25 +22,16 @@ def write_sample(root: Path, clips: Path) -> None:
     write_lines(root / "dream1k" / "DREAM-1k.jsonl", rows)
 
 
-def events_of(scene: Scene) -> list[str]:
-    """Return the events of a clip."""
-    things = [
-        f"{with_article(thing.name)} {motion(thing).removeprefix('it ')}"
-        for thing in scene.shots[0].things
-    ]
-    return list(dict.fromkeys([*things, *filter(None, [event(scene)])]))
-
-
 def _row(number: int, scene: Scene) -> dict[str, object]:
-    events = events_of(scene)
-    reference = " ".join(f"{text[0].upper()}{text[1:]}." for text in events)
+    found = events(scene)
+    reference = " ".join(f"{text[0].upper()}{text[1:]}." for text in found)
     return {
         "messages": [{"role": "assistant", "content": [{"reference": reference}]}],
         "dataset": f"DREAM/{SOURCES[number % len(SOURCES)]}",
         "idx": scene.video_id,
         "extra_info": {
-            "events": events,
-            "n_events": len(events),
+            "events": found,
+            "n_events": len(found),
             "n_shots": len(scene.shots),
             "n_subjects": len(scene.shots[0].things),
         },

@@ -161,6 +161,15 @@ def event(scene: Scene) -> str:
     return "" if shot.camera == "static" else f"the camera {shot.camera}"
 
 
+def events(scene: Scene) -> list[str]:
+    """Return the events of a clip: what each object does, and what else happens."""
+    things = [
+        f"{with_article(thing.name)} {motion(thing).removeprefix('it ')}"
+        for thing in scene.shots[0].things
+    ]
+    return list(dict.fromkeys([*things, *filter(None, [event(scene)])]))
+
+
 def with_article(noun: str) -> str:
     """Return a noun behind its indefinite article, such as ``an orange square``."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
