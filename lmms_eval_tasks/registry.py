@@ -30,6 +30,7 @@ _OURS: Final[Mapping[str, str]] = {
     "vcapsbench": f"{_HERE}.vcapsbench.benchmark.VCAPSBENCH",
     "capquiz": f"{_HERE}.capquiz.benchmark.CAPQUIZ",
     "dream1k": f"{_HERE}.dream1k.benchmark.DREAM1K",
+    "carebench": f"{_HERE}.carebench.benchmark.CAREBENCH",
     "salmonn2": f"{_HERE}.salmonn2.benchmark.SALMONN2",
     "ugc_videocap": f"{_HERE}.ugc_videocap.benchmark.UGC_VIDEOCAP",
     "caption_qa": f"{_HERE}.caption_qa.benchmark.CAPTION_QA",

@@ -40,13 +40,15 @@ class Reference:
     events: tuple[str, ...]
     text: str
     kind: str = "events"
-    """Prompts to use: ``events``, or ``objects`` for CaReBench's static objects."""
+    """``events`` or ``objects``, the latter in CaReBench; prompts are named after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventJudgement(Judgement):
     """Relation of one text to an event of the other."""
 
+    kind: str
+    """Kind of the :class:`Reference`."""
     event: str
     side: Side
     verdict: Relation | None
@@ -70,17 +72,22 @@ def judge_events(
         events = tuple(map(plain, question.events))
         if not events:
             return []
-        return _judgements(events, "reference", await look(ask, events, caption), run)
+        found = await look(ask, events, caption)
+        return _judgements(question.kind, events, "reference", found, run)
 
     async def of_caption(ask: Ask) -> list[EventJudgement]:
         extracted = await ask(_extract_request(question.kind, caption, config, run), read_events)
         if extracted.value is None:
             outcome = extracted.outcome()
-            return [EventJudgement(run=run, event="", side="caption", verdict=None, **outcome)]
+            return [
+                EventJudgement(
+                    run=run, kind=question.kind, event="", side="caption", verdict=None, **outcome
+                )
+            ]
         if not extracted.value:
             return []
         found = await look(ask, extracted.value, text)
-        return _judgements(extracted.value, "caption", found, run, extracted)
+        return _judgements(question.kind, extracted.value, "caption", found, run, extracted)
 
     async def chain(ask: Ask) -> Sequence[EventJudgement]:
         recalled, precise = await asyncio.gather(of_reference(ask), of_caption(ask))
@@ -92,7 +99,9 @@ def judge_events(
 def silent_events(question: Reference, run: int) -> list[EventJudgement]:
     """Return the judgements of an empty caption: it entails no event and has none itself."""
     return [
-        EventJudgement(run=run, event=plain(event), side="reference", verdict="neutral")
+        EventJudgement(
+            run=run, kind=question.kind, event=plain(event), side="reference", verdict="neutral"
+        )
         for event in question.events
     ]
 
@@ -155,6 +164,7 @@ def _label(item: object) -> Relation | None:
 
 
 def _judgements(
+    kind: str,
     events: Sequence[str],
     side: Side,
     asked: Asked[tuple[Relation, ...]],
@@ -167,7 +177,9 @@ def _judgements(
     judged = []
     for index, (event, label) in enumerate(zip(events, labels, strict=True)):
         own = outcome if index == 0 else {**outcome, "usage": type(outcome["usage"])()}
-        judged.append(EventJudgement(run=run, event=event, side=side, verdict=label, **own))
+        judged.append(
+            EventJudgement(run=run, kind=kind, event=event, side=side, verdict=label, **own)
+        )
     return judged
 
 

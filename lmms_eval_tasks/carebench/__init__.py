@@ -1,0 +1,1 @@
+"""CaReBench: events and static objects of detailed captions."""

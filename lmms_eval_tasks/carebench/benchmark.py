@@ -1,0 +1,70 @@
+"""CaReBench: its task and metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from lmms_eval_captions.judges.protocols.events import (
+    EventJudgement,
+    Reference,
+    judge_events,
+    silent_events,
+)
+from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.carebench.data import FILE, SOURCE, read_clips
+from lmms_eval_captions.lmms_eval_tasks.event_metrics import event_metrics
+
+
+class CareBench(Benchmark[Reference, EventJudgement]):
+    """Events and static objects of captions, and of human captions."""
+
+    name = "carebench"
+    folder = Path(__file__).parent
+    source = SOURCE
+    probe_file = FILE
+    name_fields = ("video",)
+    tasks = {
+        "carebench": Task(
+            name="carebench",
+            caption_prompt="carebench_caption.caption",
+            judge_prompts=(
+                "events_extract", "events_relation", "objects_extract", "objects_relation",
+            ),
+            extras={"prompts": "ours"},
+            caption_chars=1400,
+        )
+    }  # fmt: skip
+    metrics = {**event_metrics("care_action"), **event_metrics("care_object", "objects")}
+    headline = "care_action_f1"
+    headline_means = "% harmonic mean of recall and precision of events"
+    counts_ahead = False
+    ask = staticmethod(judge_events)
+    silent = staticmethod(silent_events)
+    output_tokens = {
+        "events_extract": 90, "events_relation": 50, "objects_extract": 90, "objects_relation": 70,
+    }  # fmt: skip
+
+    def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
+        """Return the clips of the official file."""
+        return read_clips(settings)
+
+    def questions(self, doc: Doc) -> list[Reference]:
+        """Return the human caption twice: with its events, and with its objects."""
+        return [
+            Reference(tuple(doc[kind]), doc["reference"], kind) for kind in ("events", "objects")
+        ]
+
+    def question_text(self, question: Reference) -> str:
+        """Return the kind."""
+        return question.kind
+
+    def groups(
+        self, _doc: Doc, question: Reference, _judgement: EventJudgement | None
+    ) -> dict[str, str]:
+        """Return the kind, for the share of unscored questions of each."""
+        return {"kinds": question.kind}
+
+
+CAREBENCH: Final = CareBench()
