@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, get_args
 
@@ -25,9 +24,9 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import (
     DAILY_OMNI,
+    LMMS_EVAL_SETS,
     SOURCE,
-    read_daily_omni,
-    read_own,
+    read_set,
 )
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -37,17 +36,11 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
 )
 from lmms_eval_captions.metrics.caption_qa import qa_accuracy, qa_coverage, qa_precision
 
-READERS: Final[dict[str, Callable[[DataSettings], list[dict[str, object]]]]] = {
-    "daily_omni": read_daily_omni,
-    "own": read_own,
-}
-"""Set to the reader of its file; a further set is a line here, a task below and a YAML file."""
 
-
-def _task(name: str, of: str) -> Task:
+def _task(name: str, set_name: str) -> Task:
     return Task(
         name=name,
-        fields={"set": of},
+        fields={"set": set_name},
         caption_prompt="caption_qa_caption.caption",
         judge_prompts=("caption_qa_answer",),
         extras={"prompts": "ours"},
@@ -64,8 +57,11 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
     probe_file = DAILY_OMNI
     name_fields = ("video",)
     tasks = {
-        "caption_qa_daily_omni": _task("caption_qa_daily_omni", "daily_omni"),
-        "caption_qa": _task("caption_qa", "own"),
+        "caption_qa": _task("caption_qa", "custom"),
+        **{
+            f"caption_qa_{name}": _task(f"caption_qa_{name}", name)
+            for name in ("daily_omni", *LMMS_EVAL_SETS)
+        },
     }
     metrics = {
         "qa_accuracy": Metric(
@@ -92,7 +88,8 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return the videos of a set."""
-        return [{**video, **task.fields} for video in READERS[task.fields["set"]](settings)]
+        name = task.fields["set"]
+        return [{**video, "set": name} for video in read_set(settings, name)]
 
     def questions(self, doc: Doc) -> list[ChoiceQuestion]:
         """Return the questions about a video."""

@@ -60,11 +60,5 @@ class CareBench(Benchmark[Reference, EventJudgement]):
         """Return the kind."""
         return question.kind
 
-    def groups(
-        self, _doc: Doc, question: Reference, _judgement: EventJudgement | None
-    ) -> dict[str, str]:
-        """Return the kind, for the share of unscored questions of each."""
-        return {"kinds": question.kind}
-
 
 CAREBENCH: Final = CareBench()
