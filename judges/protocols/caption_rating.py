@@ -5,6 +5,7 @@ One request per caption. The prompt is ours; the authors' is in their repository
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,7 +48,7 @@ async def rate_caption(
 
     def stand_in() -> str:
         score = 1 + round(4 * recall(question.text, caption))
-        return str(dict.fromkeys(RATED, score))
+        return json.dumps(dict.fromkeys(RATED, score))
 
     request = request_of(
         "ugc_rating",

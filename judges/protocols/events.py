@@ -7,6 +7,7 @@ caption's in the reference text. Prompts are ours; the authors' are in their rep
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -191,7 +192,7 @@ def _extract_request(kind: str, caption: str, config: JudgeConfig, run: int) -> 
         config.prompts.load(prompt).render(caption=caption),
         config=config,
         seed=run,
-        stand_in=lambda: str(sentences),
+        stand_in=lambda: json.dumps(sentences),
     )
 
 
@@ -203,7 +204,7 @@ def _relation_request(
 
     def stand_in() -> str:
         found = (recall(event, text) >= 0.5 for event in events)
-        return str(["entailment" if is_found else "neutral" for is_found in found])
+        return json.dumps(["entailment" if is_found else "neutral" for is_found in found])
 
     return request_of(
         prompt,

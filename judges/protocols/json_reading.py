@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Hashable, Iterator
 from typing import Final, TypeVar
@@ -58,4 +59,12 @@ def _parsed(text: str) -> Iterator[object]:
         for opening, closing in ("[]", "{}"):
             start, end = text.find(opening), text.rfind(closing)
             if 0 <= start < end:
-                yield repair_json(text[start : end + 1], return_objects=True)
+                yield _repaired(text[start : end + 1])
+
+
+def _repaired(text: str) -> object:
+    """Return the value of a Python literal, or of damaged JSON."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return repair_json(text, return_objects=True)

@@ -5,6 +5,7 @@ One request per caption. Prompts are ours; the authors' are in their repository.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -55,7 +56,7 @@ async def judge_errors(
 
     def stand_in() -> str:
         missed = [event for event in question.events if recall(event, caption) < 0.5]
-        return str({"missed": missed, "incorrect": [], "hallucinated": []})
+        return json.dumps({"missed": missed, "incorrect": [], "hallucinated": []})
 
     request = request_of(
         "salmonn2_errors",

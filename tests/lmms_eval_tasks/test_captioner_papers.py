@@ -1,0 +1,289 @@
+"""DREAM-1K, CaReBench, video-SALMONN 2, UGC-VideoCap, questions from captions: files to numbers.
+
+The expected numbers are worked out from the real files and the definitions, without our readers and
+metrics: a judge whose verdicts follow from the events, captions and questions alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import datasets
+import pytest
+
+from judge_server import JudgeServer
+from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.judges.settings import read_data_settings
+from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import read_set
+
+LABELS: Final = ("entailment", "neutral", "contradiction")
+OBJECTS: Final = ("a small dog", "a tall man", "a red door", "a kitchen")
+Numbers = dict[str, float]
+
+
+def digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "big")
+
+
+def caption_of(number: int) -> str:
+    """Return a caption with three events, or with none for every 50th clip."""
+    if number % 50 == 7:
+        return "nothing happens"
+    return f'A dog runs past "{number}". A man sits down. It leaves by door {number % 9}.'
+
+
+def extracted(caption: str) -> list[str]:
+    sentences = re.findall(r"[^.]+\.", caption.lower().replace('"', "'"))
+    return [sentence.strip() for sentence in sentences]
+
+
+def label(event: str) -> str:
+    return LABELS[digest(event) % 3]
+
+
+def listed(prompt: str, heading: str, end: str = "\n\n") -> list[str]:
+    block = prompt.split(f"{heading}:\n")[1].split(end, maxsplit=1)[0]
+    return [re.sub(r"^\d+\. ", "", line) for line in re.split(r"\n(?=\d+\. )", block)]
+
+
+def reply(prompt: str) -> str:
+    """Return the judge's reply, with prose or a fence around some."""
+    text = prompt.rsplit("Description: ", 1)[-1].split("\n\n", maxsplit=1)[0]
+    if "List the events that it describes" in prompt:
+        return f"```json\n{json.dumps({'events': extracted(text)})}\n```"
+    if "List the static content" in prompt:
+        return json.dumps([name for name in OBJECTS if name.split()[-1] in text])
+    if "Decide for each" in prompt:
+        heading = "Events" if "Decide for each event" in prompt else "Objects"
+        return f"The labels: {json.dumps([label(event) for event in listed(prompt, heading)])}"
+    if '"hallucinated"' in prompt:
+        return json.dumps(errors(listed(prompt, "Events"), prompt.rsplit("Caption: ", 1)[-1]))
+    if prompt.startswith("Rate a caption"):
+        human = prompt.split("Reference: ")[1].rsplit("\n\nCaption: ", 1)[0]
+        return json.dumps(dict(zip(("visual", "audio", "details"), ratings(human), strict=True)))
+    question = prompt.split("Question: ")[1].split("\n\nOptions:", maxsplit=1)[0]
+    return chosen(question, prompt.rsplit("Options:\n", 1)[-1].splitlines())
+
+
+def errors(events: Sequence[str], caption: str) -> dict[str, list[str]]:
+    n_missed, n_incorrect = digest(events[0]) % len(events), 0
+    if n_missed < len(events):
+        n_incorrect = digest(caption) % (len(events) - n_missed)
+    invented = [f"invented {n}" for n in range(digest(caption + events[0]) % 4)]
+    wrong = list(events[n_missed : n_missed + n_incorrect])
+    return {"missed": list(events[:n_missed]), "incorrect": wrong, "hallucinated": invented}
+
+
+def ratings(human: str) -> tuple[int, int, int]:
+    visual, audio, details = (1 + (digest(human) >> 4 * n) % 5 for n in range(3))
+    return visual, audio, details
+
+
+def chosen(question: str, options: Sequence[str]) -> str:
+    return "ABCDEF"[digest(question) % len(options)]
+
+
+def shares(events: Sequence[str]) -> float:
+    return fmean(label(event) == "entailment" for event in events) if events else 1.0
+
+
+def f1(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall)
+
+
+def of_dream1k(rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    recall, precision = defaultdict(list), defaultdict(list)
+    for number, row in enumerate(rows):
+        events = [event.lower().replace('"', "'") for event in row["extra_info"]["events"]]
+        own = extracted(caption_of(number))
+        if events or own:
+            recall[row["dataset"]].append(shares(events))
+            precision[row["dataset"]].append(shares(own))
+    assert len(recall) == 5
+    r, p = (100 * fmean(map(fmean, values.values())) for values in (recall, precision))
+    return {"dream_recall": r, "dream_precision": p, "dream_f1": f1(p, r)}
+
+
+def of_carebench(rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    numbers = {}
+    own_objects = [[n for n in OBJECTS if n.split()[-1] in caption_of(k)] for k in range(len(rows))]
+    own_events = [extracted(caption_of(number)) for number in range(len(rows))]
+    for name, kind, own in (("action", "events", own_events), ("object", "objects", own_objects)):
+        r = 100 * fmean(shares(row[kind]) for row in rows)
+        p = 100 * fmean(map(shares, own))
+        numbers |= {f"care_{name}_recall": r, f"care_{name}_precision": p}
+        numbers[f"care_{name}_f1"] = f1(p, r)
+    return numbers
+
+
+def of_salmonn2(rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    sums, n_events = dict.fromkeys(("missed", "incorrect", "hallucinated"), 0), 0
+    for number, row in enumerate(rows):
+        events = row["events"]
+        if isinstance(events, str):
+            events = ast.literal_eval(events)
+        n_events += len(events)
+        for kind, found in errors(events, caption_of(number)).items():
+            sums[kind] += len(found)
+    names = zip(("miss", "incorrect", "hall"), sums.values(), strict=True)
+    rates = {name: 100 * n / n_events for name, n in names}
+    return {**rates, "total": sum(rates.values())}
+
+
+def of_ugc_videocap(rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    rated = [ratings(row["answer"]) for row in rows]
+    columns = zip(("visual", "audio", "details"), zip(*rated, strict=True), strict=True)
+    means = {f"ugc_{name}": fmean(column) for name, column in columns}
+    return {**means, "ugc_avg": 100 * fmean(map(fmean, rated)) / 5}
+
+
+def of_daily_omni(rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    asked = [question for row in rows for question in row["questions"]]
+    replies = [chosen(question["Question"], "ABCDE") for question in asked]
+    n_right = sum(
+        letter == question["Answer"] for letter, question in zip(replies, asked, strict=True)
+    )
+    n_answered = len(asked) - replies.count("E")
+    return {
+        "qa_accuracy": 100 * n_right / len(asked),
+        "qa_coverage": 100 * n_answered / len(asked),
+        "qa_precision": 100 * n_right / n_answered,
+    }
+
+
+def made_carebench() -> list[dict[str, Any]]:
+    """Return rows of the published shape."""
+    return [
+        {
+            "idx": number,
+            "video": f"v_{number}.mp4",
+            "caption": f"A dog runs. Number {number}.",
+            "events": [f"a dog runs {n} of {number}" for n in range(number % 4)],
+            "objects": [f"object {n} of {number}" for n in range(1 + number % 3)],
+        }
+        for number in range(40)
+    ]
+
+
+def real_rows(path: Path) -> Any:
+    text = gzip.decompress(path.read_bytes()).decode()
+    return list(map(json.loads, text.splitlines())) if ".jsonl" in path.name else json.loads(text)
+
+
+FILES: Final = {
+    "dream1k": ("dream1k/DREAM-1k.jsonl.gz", "dream1k/DREAM-1k.jsonl.gz"),
+    "salmonn2": (
+        "salmonn2_test/video_salmonn2_test.json.gz", "salmonn2/video_salmonn2_test.json.gz",
+    ),
+    "ugc_videocap": (
+        "ugc_videocap/final_caption_qa.json.gz", "ugc_videocap/final_caption_qa.json.gz",
+    ),
+    "caption_qa_daily_omni": (
+        "daily_omni/grouped_data.json.gz", "caption_qa/daily_omni/grouped_data.json.gz",
+    ),
+}  # fmt: skip
+"""Task to its real file below the shared data, and to its path below ``LMMS_CAPTIONS_DATA``."""
+
+
+def prepared(task: str, data: Path, shared_data: Path) -> tuple[list[str], Numbers]:
+    """Put a task's file in place; return the names of its videos and the expected numbers."""
+    if task == "carebench":
+        rows = made_carebench()
+        path = data / "carebench/json/metadata.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(rows))
+        return [row["video"] for row in rows], of_carebench(rows)
+    source, target = FILES[task]
+    (data / target).parent.mkdir(parents=True)
+    (data / target).symlink_to(shared_data / source)
+    rows = real_rows(shared_data / source)
+    if task == "dream1k":
+        return [str(row.get("vid", row["idx"])) for row in rows], of_dream1k(rows)
+    if task == "salmonn2":
+        return [Path(row["video"]).name for row in rows], of_salmonn2(rows)
+    if task == "ugc_videocap":
+        return [row["video_id"] for row in rows["samples"]], of_ugc_videocap(rows["samples"])
+    return [row["video_id"] for row in rows], of_daily_omni(rows)
+
+
+def scored(task: str, names: Iterable[str], root: Path, *options: str) -> Mapping[str, Any]:
+    """Score a file of captions; return the task's entry in the results file."""
+    captions = root / "captions.jsonl"
+    rows = [{"video": name, "caption": caption_of(n)} for n, name in enumerate(names)]
+    captions.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    data = ("--data", str(root / "data"), "--cache", str(root / "cache"))
+    line = ("score", str(captions), "--tasks", task, "-o", str(root / "out"), *data, *options)
+    assert main(line) == 0
+    (path,) = (root / "out").rglob("*_results.json")
+    entry: Mapping[str, Any] = json.loads(path.read_text())["results"][task]
+    return entry
+
+
+@pytest.mark.parametrize("task", [*FILES, "carebench"])
+@pytest.mark.usefixtures("bench")
+def test_numbers_follow_the_definitions(task: str, shared_data: Path, tmp_path: Path) -> None:
+    names, expected = prepared(task, tmp_path / "data", shared_data)
+    with JudgeServer(reply=reply) as server:
+        options = ("--judge", "a-judge", "--judge-url", server.url, "--max-cost", "none")
+        entry = scored(task, names, tmp_path, *options)
+    assert entry["unscored,none"] == 0
+    assert {name: entry[f"{name},none"] for name in expected} == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("task", [*FILES, "carebench"])
+@pytest.mark.usefixtures("bench")
+def test_the_offline_judge_scores_the_file(task: str, shared_data: Path, tmp_path: Path) -> None:
+    names, expected = prepared(task, tmp_path / "data", shared_data)
+    entry = scored(task, names, tmp_path, "--judge", "lexical")
+    assert entry["unscored,none"] == 0
+    for name in expected:
+        assert 0 <= entry[f"{name},none"] <= 300
+
+
+def row_of(**fields: object) -> dict[str, object]:
+    return {"question": "Who?", "answer": "B", "task_type": "Counting", **fields}
+
+
+LETTERED: Final = ["A. A cat.", "B. A dog."]
+TAKEN: Final = {
+    "videomme": (row_of(videoID="fFjv93", options=LETTERED), "fFjv93", "A dog.", "Counting"),
+    "worldsense": (
+        row_of(video_path="v/a.mp4", candidates=LETTERED), "a.mp4", "A dog.", "Counting",
+    ),
+    "mvbench": (
+        row_of(video="V1.mp4", candidates=["cat", "dog"], answer="dog", start=1.5, end=9.0),
+        "V1_1.5_9", "dog", "action_antonym",
+    ),
+}  # fmt: skip
+"""Set to a made-up row of the published form; its video, right option and category."""
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_tasks_of_lmms_eval_are_asked_from_captions(
+    name: str, monkeypatch: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    """lmms-eval's own YAML names dataset and split; a row that cannot be used is left out."""
+    row, video, answer, category = TAKEN[name]
+    loaded = []
+
+    def load(path: str, config: str | None, split: str) -> list[dict[str, object]]:
+        loaded.append((path, config, split))
+        return [row, {**row, "answer": "Z"}]
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    (read,) = read_set(read_data_settings({}), name)
+    assert len(loaded) == (20 if name == "mvbench" else 1)
+    assert all("/" in path and split in ("test", "train") for path, _, split in loaded)
+    assert read["video"] == video
+    assert len(read["questions"]) == len(loaded)  # type: ignore[arg-type]
+    assert (read["questions"][0]["answer"], read["questions"][0]["category"]) == (answer, category)  # type: ignore[index]
+    assert any(f"{len(loaded)} of {2 * len(loaded)} questions" in line for line in logged)
