@@ -207,7 +207,7 @@ def _relation_request(
         return json.dumps(["entailment" if is_found else "neutral" for is_found in found])
 
     return request_of(
-        prompt,
+        f"{prompt}:{len(events)}",
         config.prompts.load(prompt).render(text=text, events=listed, n=str(len(events))),
         config=config,
         seed=run,

@@ -17,7 +17,11 @@ from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.caption_qa import MOST_OPTIONS
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import read_plain_yaml
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
+    find_file,
+    local_root,
+    read_numbered_jsonl,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 DAILY_OMNI: Final = "daily_omni/grouped_data.json"
@@ -71,8 +75,8 @@ def read_set(settings: DataSettings, name: str) -> list[dict[str, object]]:
     """
     if name == "daily_omni":
         rows = list(_daily_omni(settings))
-    elif name == "custom":
-        rows = list(_custom(settings))
+    elif name == "custom" or _is_local(settings, f"{name}.jsonl"):
+        rows = list(_custom(settings, CUSTOM if name == "custom" else f"{name}.jsonl"))
     else:
         rows = list(_of_lmms_eval(LMMS_EVAL_SETS[name]))
     videos: dict[str, dict[str, Any]] = {}
@@ -113,8 +117,13 @@ def _daily_omni(settings: DataSettings) -> _Rows:
             yield f"{path}, row {number}", partial(read, row, asked)
 
 
-def _custom(settings: DataSettings) -> _Rows:
-    path = find_file(settings, SOURCE, CUSTOM)
+def _is_local(settings: DataSettings, file: str) -> bool:
+    root = local_root(settings)
+    return root is not None and (root / SOURCE.benchmark / file).is_file()
+
+
+def _custom(settings: DataSettings, file: str) -> _Rows:
+    path = find_file(settings, SOURCE, file)
 
     def read(row: Mapping[str, Any]) -> _Row:
         texts = row["question"], row["options"], row["answer"], row.get("category", "all")

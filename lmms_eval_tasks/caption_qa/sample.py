@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, get_args
 
+from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import CUSTOM, LMMS_EVAL_SETS
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import CAMERA
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def write_sample(root: Path, clips: Path) -> None:
-    """Write ``caption_qa/``: Daily-Omni's layout and a custom file, with the same questions."""
+    """Write ``caption_qa/``: the same questions in Daily-Omni's layout and in ours."""
     share_clips(clips, root / "caption_qa/videos")
     rows, lines = [], []
     for number, scene in enumerate(SCENES):
@@ -51,7 +52,8 @@ def write_sample(root: Path, clips: Path) -> None:
     folder.mkdir(parents=True)
     text = json.dumps(rows, indent=1)
     (folder / "grouped_data.json").write_text(text, encoding="utf-8", newline="\n")
-    write_lines(root / "caption_qa" / "questions.jsonl", lines)
+    for file in (CUSTOM, *(f"{name}.jsonl" for name in LMMS_EVAL_SETS)):
+        write_lines(root / "caption_qa" / file, lines)
 
 
 def _questions(scene: Scene, number: int) -> Iterator[tuple[str, str, list[str], str]]:

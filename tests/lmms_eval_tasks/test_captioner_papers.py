@@ -9,10 +9,8 @@ from __future__ import annotations
 import ast
 import gzip
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -20,18 +18,13 @@ from typing import Any, Final
 import datasets
 import pytest
 
+from captioner_papers import OBJECTS, chosen, errors, extracted, label, ratings, reply
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.settings import read_data_settings
 from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import read_set
 
-LABELS: Final = ("entailment", "neutral", "contradiction")
-OBJECTS: Final = ("a small dog", "a tall man", "a red door", "a kitchen")
 Numbers = dict[str, float]
-
-
-def digest(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "big")
 
 
 def caption_of(number: int) -> str:
@@ -39,57 +32,6 @@ def caption_of(number: int) -> str:
     if number % 50 == 7:
         return "nothing happens"
     return f'A dog runs past "{number}". A man sits down. It leaves by door {number % 9}.'
-
-
-def extracted(caption: str) -> list[str]:
-    sentences = re.findall(r"[^.]+\.", caption.lower().replace('"', "'"))
-    return [sentence.strip() for sentence in sentences]
-
-
-def label(event: str) -> str:
-    return LABELS[digest(event) % 3]
-
-
-def listed(prompt: str, heading: str, end: str = "\n\n") -> list[str]:
-    block = prompt.split(f"{heading}:\n")[1].split(end, maxsplit=1)[0]
-    return [re.sub(r"^\d+\. ", "", line) for line in re.split(r"\n(?=\d+\. )", block)]
-
-
-def reply(prompt: str) -> str:
-    """Return the judge's reply, with prose or a fence around some."""
-    text = prompt.rsplit("Description: ", 1)[-1].split("\n\n", maxsplit=1)[0]
-    if "List the events that it describes" in prompt:
-        return f"```json\n{json.dumps({'events': extracted(text)})}\n```"
-    if "List the static content" in prompt:
-        return json.dumps([name for name in OBJECTS if name.split()[-1] in text])
-    if "Decide for each" in prompt:
-        heading = "Events" if "Decide for each event" in prompt else "Objects"
-        return f"The labels: {json.dumps([label(event) for event in listed(prompt, heading)])}"
-    if '"hallucinated"' in prompt:
-        return json.dumps(errors(listed(prompt, "Events"), prompt.rsplit("Caption: ", 1)[-1]))
-    if prompt.startswith("Rate a caption"):
-        human = prompt.split("Reference: ")[1].rsplit("\n\nCaption: ", 1)[0]
-        return json.dumps(dict(zip(("visual", "audio", "details"), ratings(human), strict=True)))
-    question = prompt.split("Question: ")[1].split("\n\nOptions:", maxsplit=1)[0]
-    return chosen(question, prompt.rsplit("Options:\n", 1)[-1].splitlines())
-
-
-def errors(events: Sequence[str], caption: str) -> dict[str, list[str]]:
-    n_missed, n_incorrect = digest(events[0]) % len(events), 0
-    if n_missed < len(events):
-        n_incorrect = digest(caption) % (len(events) - n_missed)
-    invented = [f"invented {n}" for n in range(digest(caption + events[0]) % 4)]
-    wrong = list(events[n_missed : n_missed + n_incorrect])
-    return {"missed": list(events[:n_missed]), "incorrect": wrong, "hallucinated": invented}
-
-
-def ratings(human: str) -> tuple[int, int, int]:
-    visual, audio, details = (1 + (digest(human) >> 4 * n) % 5 for n in range(3))
-    return visual, audio, details
-
-
-def chosen(question: str, options: Sequence[str]) -> str:
-    return "ABCDEF"[digest(question) % len(options)]
 
 
 def shares(events: Sequence[str]) -> float:

@@ -76,6 +76,8 @@ def _first_tasks() -> Iterator[Task]:
 
 
 TASKS: Final = tuple(_first_tasks())
+CAPTIONER_PAPERS: Final = ("dream1k", "carebench", "salmonn2", "ugc_videocap", "caption_qa")
+"""Benchmarks without anchors for their judge and without a protocol for the user's clips."""
 
 
 def write_data(root: Path, videos: Sequence[Texts]) -> Path:
@@ -103,11 +105,59 @@ def write_data(root: Path, videos: Sequence[Texts]) -> Path:
     }
     (root / "msvd_eval").mkdir(parents=True)
     (root / "msvd_eval/MSVD-Eval.json").write_text(json.dumps(rated))
+    _write_captioner_papers(root, videos)
     for video in videos:
         # A file's name holds no half characters, but may be no UTF-8.
         name = whole(video.video_id).replace("\ufffd", os.fsdecode(b"\xff"))
         write_clip(root / "own/videos" / f"{name}.mp4", repr(video))
     return root
+
+
+def _write_captioner_papers(root: Path, videos: Sequence[Texts]) -> None:
+    """Write the files of DREAM-1K, CaReBench, video-SALMONN 2, UGC-VideoCap and Daily-Omni."""
+    _lines(
+        root / "dream1k/DREAM-1k.jsonl",
+        [
+            {
+                "idx": v.video_id,
+                "dataset": "DREAM/youtube",
+                "messages": [{"content": [{"reference": v.gold}]}],
+                "extra_info": {"events": [v.question], "n_shots": 1, "n_subjects": 1},
+            }
+            for v in videos
+        ],
+    )
+    files = {
+        "carebench/json/metadata.json": [
+            {
+                "video": v.video_id,
+                "caption": v.gold,
+                "events": [v.question],
+                "objects": [v.gold],
+            }
+            for v in videos
+        ],
+        "salmonn2/video_salmonn2_test.json": [
+            {"video": f"{v.video_id}.mp4", "events": [v.question]} for v in videos
+        ],
+        "ugc_videocap/final_caption_qa.json": {
+            "samples": [
+                {"video_id": v.video_id, "path": f"{v.video_id}.mp4", "answer": v.gold}
+                for v in videos
+            ]
+        },
+    }
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(json.dumps(content))
+    asked = [
+        {"question": v.question, "options": [v.gold, "green", "blue"], "answer": v.gold}
+        for v in videos
+    ]
+    _lines(
+        root / "caption_qa/questions.jsonl",
+        [{"video": v.video_id, **row} for v, row in zip(videos, asked, strict=True)],
+    )
 
 
 def write_clip(path: Path, shows: str) -> None:
@@ -131,5 +181,5 @@ def _quiz(texts: Texts) -> dict[str, object]:
 
 
 def _lines(path: Path, rows: Sequence[object]) -> None:
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))

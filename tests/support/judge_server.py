@@ -25,6 +25,8 @@ from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import Any
 
+import captioner_papers
+
 FAULTS = (
     "500", "503", "429", "hang", "drop", "cut", "garbage", "nonsense", "empty", "length", "filter",
 )  # fmt: skip
@@ -198,6 +200,7 @@ _REPLIES: dict[str, Callable[[str], str]] = {
     "@@@": vcapsbench_reply,
     "F. Cannot be determined": capquiz_reply,
     "expert Video Understanding Evaluator": video_rating_reply,
+    **dict.fromkeys(captioner_papers.MARKS, captioner_papers.reply),
 }
 """Words of a benchmark's judge prompt, and what answers it; VDC's where none is in the prompt."""
 
