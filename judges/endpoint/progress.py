@@ -481,7 +481,7 @@ _drawn: tuple[int, _Bar] | None = None
 
 
 _patcher: Callable[[Record], None] | None = None
-"""What the logger was given, which calls what it had before."""
+"""Function that the logger was given; it calls the earlier one."""
 
 
 def _make_room(earlier: Callable[[Record], None] | None, record: Record) -> None:

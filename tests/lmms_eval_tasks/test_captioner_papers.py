@@ -56,7 +56,7 @@ def of_dream1k(rows: Sequence[Mapping[str, Any]]) -> Numbers:
 
 
 def of_carebench(rows: Sequence[Mapping[str, Any]]) -> Numbers:
-    numbers = {}
+    numbers: Numbers = {}
     own_objects = [[n for n in OBJECTS if n.split()[-1] in caption_of(k)] for k in range(len(rows))]
     own_events = [extracted(caption_of(number)) for number in range(len(rows))]
     for name, kind, own in (("action", "events", own_events), ("object", "objects", own_objects)):

@@ -35,7 +35,7 @@ ALL: Final = pytest.mark.parametrize(
     [task for task in TASKS if task.hooks.benchmark.name not in CAPTIONER_PAPERS],
     ids=lambda task: task.name,
 )
-"""Those that a judge here can play."""
+"""Tasks that a judge here can play."""
 WITH_EXAMPLE: Final = pytest.mark.parametrize(
     "task", [task for task in TASKS if task.hooks.benchmark.name in ("vdc", "vcapsbench")],
     ids=lambda task: task.name,
