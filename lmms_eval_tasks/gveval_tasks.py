@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
+from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Picture
-from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.gveval import ACCR, GVeval
-from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, over_videos
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
-from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import gveval_expectation, gveval_score
-from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,44 +27,8 @@ class Comparison:
     """Makes the picture that the judge sees, ``None`` if it sees none."""
 
 
-def strip_of(source: Source, video: str, sampling: Sampling) -> Callable[[], Picture]:
-    """Return a function that makes the three frames that the judge sees of a video.
-
-    Args:
-        source: The benchmark.
-        video: Name below the benchmark's folder of videos.
-        sampling: Choice of the frames.
-    """
-    return partial(_strip, source, video, sampling)
-
-
-def seen_of(source: Source, video: str, draw: Callable[[Path, Path], T]) -> T:
-    """Return what is drawn of a video for the judge.
-
-    Args:
-        source: The benchmark.
-        video: Its name below the benchmark's folder of videos.
-        draw: Draws from the video's file, given the package's cache folder.
-
-    Raises:
-        DataError: If the video is missing or cannot be read.
-    """
-    settings = data_settings()
-    try:
-        return draw(find_video(settings, source, video), settings.cache)
-    except DataError as error:
-        raise DataError(f"no frames to show to the judge: {error}") from error
-
-
-def _strip(source: Source, video: str, sampling: Sampling) -> Picture:
-    return seen_of(
-        source, video, lambda path, cache: frame_strip(path, cache=cache, sampling=sampling)
-    )
-
-
-def _no_frames() -> Picture:
-    # A picture's tokens do not depend on its content.
-    return Picture(b"", "image/jpeg")
+NO_PICTURE: Final = Picture(b"", "image/jpeg")
+"""Stands for a picture in estimates, as a picture's tokens do not depend on its content."""
 
 
 def _expected(judgement: ScoresJudgement, dimensions: Sequence[str]) -> list[float | None]:
@@ -128,7 +84,7 @@ class GVevalBenchmark(Benchmark[Comparison, ScoresJudgement]):
 
     def unseen(self, question: Comparison) -> Comparison:
         """Return the same question without its video."""
-        return replace(question, picture=None if question.picture is None else _no_frames)
+        return replace(question, picture=question.picture and (lambda: NO_PICTURE))
 
     def extras(
         self, judgements: Sequence[ScoresJudgement], _fields: Mapping[str, object]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final, get_args
 
+from lmms_eval_captions.judges.endpoint.request import Picture
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
-from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison, GVevalBenchmark, strip_of
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
+from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison, GVevalBenchmark
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     FILE,
     QUESTION_FILE,
     SOURCE,
     read_items,
 )
-from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
+from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
 
 
 class MsvdEval(GVevalBenchmark):
@@ -52,8 +56,18 @@ class MsvdEval(GVevalBenchmark):
     def questions(self, doc: Doc) -> list[Comparison]:
         """Return the one question."""
         # With references alone the judge sees the picture only as published.
-        picture = strip_of(SOURCE, str(doc["vname"]), self.sampling)
+        picture = partial(_strip, str(doc["vname"]), self.sampling)
         return [Comparison(GVeval(doc["setting"]), tuple(doc["references"]), picture)]
+
+
+def _strip(video: str, sampling: Sampling) -> Picture:
+    """Return the three frames that the judge sees of a video, as one picture."""
+    settings = data_settings()
+    try:
+        path = find_video(settings, SOURCE, video)
+        return frame_strip(path, cache=settings.cache, sampling=sampling)
+    except DataError as error:
+        raise DataError(f"no frames to show to the judge: {error}") from error
 
 
 def _task(setting: Setting, sampling: Sampling) -> Task:

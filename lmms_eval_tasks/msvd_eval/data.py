@@ -96,17 +96,11 @@ def _item(video_id: str, row: object, path: Path) -> Item:
         raise DataError(
             f"{where}: expected a file name and at least one reference, got {row!r:.80}"
         )
-    ratings = _ratings(row.get("human_score", []), where)
-    return Item(video_id, row["vname"], tuple(references), candidate, ratings)
-
-
-def _ratings(value: object, where: str) -> tuple[tuple[float, ...], ...]:
-    if not isinstance(value, list) or not all(isinstance(rating, list) for rating in value):
-        raise DataError(f"{where}: expected a list of ratings, got {value!r:.80}")
+    ratings = row.get("human_score", [])
     try:
-        rated = tuple(tuple(float(number) for number in rating) for rating in value)
+        rated = tuple(tuple(float(number) for number in rating) for rating in ratings)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"{where}: expected ratings as numbers, got {value!r:.80}") from error
+        raise DataError(f"{where}: expected ratings as numbers, got {ratings!r:.80}") from error
     if not all(len(rating) == len(RATED) and all(map(isfinite, rating)) for rating in rated):
-        raise DataError(f"{where}: expected {len(RATED)} numbers a rating, got {value!r:.80}")
-    return rated
+        raise DataError(f"{where}: expected {len(RATED)} numbers a rating, got {ratings!r:.80}")
+    return Item(video_id, row["vname"], tuple(references), candidate, rated)

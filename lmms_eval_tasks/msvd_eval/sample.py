@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
 
 _RIGHT = ([5, 4, 5, 5], [5, 5, 4, 5])
 _WRONG = ([1, 2, 4, 2], [2, 1, 4, 1])

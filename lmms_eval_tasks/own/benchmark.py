@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, TypeVar
+
+from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
@@ -23,18 +26,13 @@ from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task, over_videos
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, Need
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import (
-    Comparison,
-    GVevalBenchmark,
-    seen_of,
-    strip_of,
-)
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_video, list_videos
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import NO_PICTURE, Comparison, GVevalBenchmark
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.own.data import SOURCE, documents
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import mean_rating
 from lmms_eval_captions.model_wrappers.video.frame_strip import (
-    Sampling,
     frame_strip,
     frames_shown,
     shown_frames,
@@ -43,26 +41,81 @@ from lmms_eval_captions.model_wrappers.video.frame_strip import (
 
 T = TypeVar("T")
 
-_SCORER: Final = GVeval("ref_free")
-_FRAMES: Final[Sampling] = "first_middle_last"
+SOURCE: Final = Source(
+    benchmark="own",
+    page="",
+    license="yours",
+    video_folder="own/videos",
+    note="Put the clips, or links to them, into DATA/own/videos, in folders of any depth, and set "
+    "LMMS_CAPTIONS_DATA=DATA",
+)
+
+
+def documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
+    """Return a document for each clip, by its path below the folder.
+
+    Raises:
+        DataError: If there is no clip; the message says where they go.
+    """
+    names = list_videos(settings, SOURCE)
+    # A caption file's ``clip`` is any clip of that name, whatever its folder.
+    counts = Counter(PurePosixPath(name).stem for name in names)
+    shared = [name for name, n in counts.items() if n > 1]
+    if shared:
+        logger.warning(
+            "own: {} names are those of several clips, such as {!r}: a caption file must name each "
+            "of these clips by its path below own/videos",
+            len(shared),
+            shared[0],
+        )
+    return [{"video_id": name, **task.fields} for name in names]
+
+
+def _strip(doc: Doc) -> Picture:
+    return _seen(doc, lambda path, cache: frame_strip(path, cache=cache), strip_of_frames)
+
+
+def _shown(doc: Doc, n_frames: int) -> Sequence[Picture]:
+    return _seen(
+        doc,
+        lambda path, cache: shown_frames(path, n_frames, cache=cache),
+        lambda frames: frames_shown(frames, n_frames),
+    )
+
+
+def _seen(
+    doc: Doc, of_file: Callable[[Path, Path], T], of_frames: Callable[[Sequence[Any]], T]
+) -> T:
+    """Return what the judge sees of a clip's file, or of its frames."""
+    frames = doc.get("frames")
+    try:
+        if frames is None:
+            frames = find_video(data_settings(), SOURCE, doc["video_id"])
+        if isinstance(frames, (str, Path)):
+            return of_file(Path(frames), doc.get("cache") or data_settings().cache)
+        return of_frames(frames)
+    except DataError as error:
+        raise DataError(f"no frames to show to the judge: {error}") from error
 
 
 class OwnGVeval(GVevalBenchmark):
-    """Scores of captions of the user's clips, without references."""
+    """Scores of captions of the user's clips; in tasks, without references."""
 
     name = "own"
     folder = Path(__file__).parent
     source = SOURCE
-    tasks = {
-        "own_gveval_ref_free": Task(
-            name="own_gveval_ref_free",
+
+    def __init__(self, setting: Setting = "ref_free") -> None:
+        self.scorer = GVeval(setting)
+        task = Task(
+            name=f"own_gveval_{setting}",
             fields={"judge": "gveval"},
             caption_prompt="own_caption.own",
-            judge_prompts=(_SCORER.prompt_name,),
-            extras={"frames": _FRAMES},
+            judge_prompts=(self.scorer.prompt_name,),
+            extras={"frames": "first_middle_last"} if self.scorer.sees else {},
             caption_chars=600,
         )
-    }
+        self.tasks = {task.name: task}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return a document for each clip."""
@@ -70,19 +123,12 @@ class OwnGVeval(GVevalBenchmark):
 
     def questions(self, doc: Doc) -> list[Comparison]:
         """Return the one question."""
-        return [Comparison(_SCORER, (), strip_of(SOURCE, str(doc["video_id"]), _FRAMES))]
-
-
-OWN_GVEVAL: Final = OwnGVeval()
-
-
-def _frames(video: str, n_frames: int) -> Sequence[Picture]:
-    return seen_of(SOURCE, video, lambda path, cache: shown_frames(path, n_frames, cache=cache))
+        picture = partial(_strip, doc) if self.scorer.sees else None
+        return [Comparison(self.scorer, doc.get("references", ()), picture)]
 
 
 def _no_frames(n_frames: int) -> Sequence[Picture]:
-    # A picture's tokens do not depend on its content.
-    return [Picture(b"", "image/jpeg")] * n_frames
+    return [NO_PICTURE] * n_frames
 
 
 def _rating(judgement: RatingsJudgement, dimension: str) -> tuple[int | None]:
@@ -140,47 +186,15 @@ class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
 
     def questions(self, doc: Doc) -> list[ShownVideo]:
         """Return the one question."""
-        return [ShownVideo(partial(_frames, str(doc["video_id"])))]
+        return [ShownVideo(partial(_shown, doc))]
 
     def unseen(self, question: ShownVideo) -> ShownVideo:
         """Return the same question without its video."""
         return replace(question, frames=_no_frames)
 
 
+OWN_GVEVAL: Final = OwnGVeval()
 OWN_RATING: Final = OwnRating()
-
-
-_OWN_TASK: Final = OWN_GVEVAL.tasks["own_gveval_ref_free"]
-_NEEDS: Final[dict[Setting, frozenset[Need]]] = {
-    "ref_free": frozenset({"video"}),
-    "ref_only": frozenset({"reference"}),
-    "combined": frozenset({"reference", "video"}),
-}
-
-
-def _strip(doc: Doc) -> Picture:
-    return _seen(doc, lambda path, cache: frame_strip(path, cache=cache), strip_of_frames)
-
-
-def _shown(doc: Doc, n_frames: int) -> Sequence[Picture]:
-    return _seen(
-        doc,
-        lambda path, cache: shown_frames(path, n_frames, cache=cache),
-        lambda frames: frames_shown(frames, n_frames),
-    )
-
-
-def _seen(
-    doc: Doc, of_file: Callable[[Path, Path], T], of_frames: Callable[[Sequence[Any]], T]
-) -> T:
-    """Return what the judge sees of a clip's file, or of its frames."""
-    frames = doc["frames"]
-    try:
-        if isinstance(frames, (str, Path)):
-            return of_file(Path(frames), doc["cache"] or data_settings().cache)
-        return of_frames(frames)
-    except DataError as error:
-        raise DataError(f"no frames to show to the judge: {error}") from error
 
 
 def _document(clip: Clip) -> Doc:
@@ -192,38 +206,21 @@ def _document(clip: Clip) -> Doc:
     }
 
 
-def _gveval(setting: Setting) -> ClipProtocol:
-    scorer = GVeval(setting)
-
-    def questions(doc: Doc) -> list[Comparison]:
-        picture = partial(_strip, doc) if scorer.sees else None
-        return [Comparison(scorer, doc["references"], picture)]
-
+def _protocol(name: str, benchmark: Benchmark[Any, Any], *needs: Need) -> ClipProtocol:
+    (task,) = benchmark.tasks.values()
     return ClipProtocol(
-        name=f"gveval_{setting}",
-        benchmark=OWN_GVEVAL.variant(questions=questions),
-        task=Task(
-            name=f"gveval_{setting}",
-            caption_prompt=_OWN_TASK.caption_prompt,
-            judge_prompts=(scorer.prompt_name,),
-            extras=_OWN_TASK.extras if scorer.sees else {},
-            caption_chars=_OWN_TASK.caption_chars,
-        ),
-        needs=_NEEDS[setting],
+        name=name,
+        benchmark=benchmark,
+        task=replace(task, name=name, fields={}),
+        needs=frozenset(needs),
         document=_document,
     )
 
 
 PROTOCOLS: Final = (
-    _gveval("ref_free"),
-    _gveval("ref_only"),
-    _gveval("combined"),
-    ClipProtocol(
-        name="vllm_judge",
-        benchmark=OWN_RATING.variant(questions=lambda doc: [ShownVideo(partial(_shown, doc))]),
-        task=replace(OWN_RATING.tasks["own_vllm_judge"], name="vllm_judge", fields={}),
-        needs=frozenset({"video"}),
-        document=_document,
-    ),
+    _protocol("gveval_ref_free", OWN_GVEVAL, "video"),
+    _protocol("gveval_ref_only", OwnGVeval("ref_only"), "reference"),
+    _protocol("gveval_combined", OwnGVeval("combined"), "reference", "video"),
+    _protocol("vllm_judge", OWN_RATING, "video"),
 )
 """The video of each clip, or its frames; for two of them reference captions."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_sample(root: Path, clips: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.settings import DataSettings, read_data_settings
-from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL, OWN_RATING
-from lmms_eval_captions.lmms_eval_tasks.own.data import documents
+from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL, OWN_RATING, documents
 
 BOTH = pytest.mark.parametrize("benchmark", [OWN_GVEVAL, OWN_RATING], ids=["gveval", "rating"])
 
