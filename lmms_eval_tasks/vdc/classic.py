@@ -1,31 +1,151 @@
-"""VDC with the classic metrics: captions compared with reference captions, without a judge."""
+"""VDC with the classic metrics: captions compared with reference captions, without a judge.
+
+Java programs take seconds to start, and CIDEr weighs n-grams by how many reference captions have
+them. So captions are collected, and measured together when the first result is waited for.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from functools import partial
 from math import fsum, nan
 from typing import Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Metric, Task, Videos, over_videos
-from lmms_eval_captions.lmms_eval_tasks.classic_metrics import has_java
+from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
+    bleu_counts,
+    cider_of_words,
+    has_java,
+    meteor_statistics,
+    plain_words,
+    ptb_words,
+    rouge_of_words,
+)
 from lmms_eval_captions.lmms_eval_tasks.ratios import SumsOf, of_means, of_sums
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import WithReferences, tasks_of_aspects
-from lmms_eval_captions.lmms_eval_tasks.vdc.words import (
-    NO_JAVA,
-    NO_METEOR,
-    WordsQuestion,
-    submit,
-)
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_references
 from lmms_eval_captions.metrics.captioning import bleu, meteor
 from lmms_eval_captions.metrics.vdc import mean_over_videos
+
+_MANY: Final = 200
+"""Number of captions from which on a message announces that measuring them takes a while."""
+_NO_METEOR: Final = "METEOR could not be run"
+_NO_JAVA: Final = (
+    "there is no Java, so METEOR is not computed (N/A), and texts are split into words without the "
+    "PTB tokenizer (tokenizer:plain in the signature), which may move the other metrics a little; "
+    "install one, for example with `apt install default-jre-headless`"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WordsQuestion:
+    """The one question about a caption: how many of the reference's words it has."""
+
+    video_id: str
+    aspect: str
+    reference: str
+
+
+_waiting: Final[dict[tuple[str, str], tuple[WordsQuestion, str, Future[WordsJudgement]]]] = {}
+"""Captions to be measured, by aspect and video."""
+_lock: Final = threading.Lock()
+
+
+def _submit(question: WordsQuestion, caption: str) -> Callable[[], WordsJudgement]:
+    """Take a caption in; return a function that waits for its measurement."""
+    future: Future[WordsJudgement] = Future()
+    with _lock:
+        _waiting[question.aspect, question.video_id] = question, caption, future
+    return partial(_wait, future)
+
+
+def _wait(future: Future[WordsJudgement]) -> WordsJudgement:
+    with _lock:
+        if not future.done():
+            waiting = list(_waiting.values())
+            _waiting.clear()
+            for aspect in dict.fromkeys(question.aspect for question, *_ in waiting):
+                _measure(aspect, [row for row in waiting if row[0].aspect == aspect])
+    if not future.done():
+        raise DataError("it was not measured, see the first error in the log")
+    return future.result()
+
+
+def _measure(
+    aspect: str, waiting: Sequence[tuple[WordsQuestion, str, Future[WordsJudgement]]]
+) -> None:
+    """Set the results of captions of one aspect."""
+    questions, captions, futures = zip(*waiting, strict=True)
+    try:
+        judgements = _measurements(aspect, questions, captions)
+    except DataError as error:
+        for future in futures:
+            future.set_exception(error)
+        return
+    for future, judgement in zip(futures, judgements, strict=True):
+        future.set_result(judgement)
+
+
+def _measurements(
+    aspect: str, questions: Sequence[WordsQuestion], captions: Sequence[str]
+) -> list[WordsJudgement]:
+    """Measure a caption of each of some videos.
+
+    Raises:
+        DataError: If the reference captions cannot be read, or a program fails.
+    """
+    if len(captions) >= _MANY:
+        logger.info("counting the words of {:,} {} captions: minutes", len(captions), aspect)
+    texts = read_references(data_settings(), aspect)
+    texts |= {question.video_id: question.reference for question in questions}
+    if not has_java():
+        THIS_RUN.warn(f"vdc_classic: {_NO_JAVA}")
+    words = (ptb_words if has_java() else plain_words)([*texts.values(), *captions])
+    references = dict(zip(texts, words[: len(texts)], strict=True))
+    ids = [question.video_id for question in questions]
+    candidates = dict(zip(ids, words[len(texts) :], strict=True))
+    ciders = cider_of_words(candidates, {name: [text] for name, text in references.items()})
+    meteors = _meteors(candidates, references)
+    return [
+        WordsJudgement(
+            run=0,
+            reference=question.reference,
+            tokenizer="ptb" if has_java() else "plain",
+            cider=ciders[video_id],
+            rouge_l=rouge_of_words(candidates[video_id], [references[video_id]]),
+            bleu=bleu_counts(candidates[video_id], [references[video_id]]),
+            meteor=meteors.get(video_id),
+        )
+        for video_id, question in zip(ids, questions, strict=True)
+    ]
+
+
+def _meteors(
+    candidates: Mapping[str, str], references: Mapping[str, str]
+) -> dict[str, tuple[float, ...]]:
+    """Return METEOR's statistics by video, none if it cannot run."""
+    if not has_java():
+        return {}
+    try:
+        statistics = meteor_statistics(
+            list(candidates.values()), [[references[name]] for name in candidates]
+        )
+    except DataError as error:
+        logger.warning("{}: {}", _NO_METEOR, error)
+        THIS_RUN.warn(f"vdc_classic: {_NO_METEOR}: {error}")
+        return {}
+    return dict(zip(candidates, statistics, strict=True))
 
 
 def _of_sums(value_of: SumsOf, *, values: Callable[[WordsJudgement], Sequence[object]]) -> Metric:
@@ -55,7 +175,7 @@ def _bleu_counts(judgement: WordsJudgement) -> tuple[Sequence[int]]:
 
 def _no_meteor(records: Sequence[CaptionRecord]) -> str | None:
     is_missing = any(record.extras.get("meteor") == UNAVAILABLE for record in records)
-    return f"{NO_METEOR}; see the log" if is_missing else None
+    return f"{_NO_METEOR}; see the log" if is_missing else None
 
 
 class VdcClassic(WithReferences[WordsQuestion, WordsJudgement]):
@@ -76,12 +196,12 @@ class VdcClassic(WithReferences[WordsQuestion, WordsJudgement]):
     }
     headline = "rouge_l"
     headline_means = "ROUGE-L in % of captions and reference captions, without a judge"
-    measure = staticmethod(submit)
+    measure = staticmethod(_submit)
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return the documents; warn if there is no Java."""
         if not has_java():
-            logger.warning("{}: {}", task.name, NO_JAVA)
+            logger.warning("{}: {}", task.name, _NO_JAVA)
         return super().read(settings, task)
 
     def questions(self, doc: Doc) -> list[WordsQuestion]:
