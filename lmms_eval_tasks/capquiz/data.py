@@ -6,8 +6,8 @@ The benchmark is announced and not released: the schema is ours, and is checked 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from loguru import logger
 
@@ -68,7 +68,6 @@ SUPER_OF: Final = {name: group for group, names in DOMAINS.items() for name in n
 """Super-category of each domain that the paper names."""
 
 _N_SHOWN: Final = 5
-_FIELDS: Final = ("category", "question", "options", "answer")
 _TYPES: Final = {name.casefold(): name for name in GROUP_OF}
 
 
@@ -76,31 +75,28 @@ def read_videos(settings: DataSettings) -> list[Row]:
     """Return the rows of the file: ``video``, ``domain`` and ``questions``, checked, in its order.
 
     Raises:
-        DataError: If the file is missing, or anything in it is not of the schema; the message names
-            the line and the field of the first problems.
+        DataError: If the file is missing, or something in it is not of the schema; the message
+            names the line and the field.
     """
     path = find_file(settings, SOURCE, FILE)
-    rows = read_numbered_jsonl(path)
-    wrong = list(problems(rows))
-    if wrong:
-        more = f"; {len(wrong) - _N_SHOWN:,} more" if len(wrong) > _N_SHOWN else ""
-        raise DataError(
-            f"{path} is not of CapQuiz's schema (see the task's README): "
-            f"{'; '.join(wrong[:_N_SHOWN])}{more}. Correct the file"
-        )
-    if not rows:
+    lines: dict[str, int] = {}
+    videos: list[Row] = []
+    for number, row in read_numbered_jsonl(path):
+        where, questions = f"{path}, line {number}, ", row.get("questions")
+        video, domain = (_text(row, name, where) for name in ("video", "domain"))
+        if lines.setdefault(video, number) != number:
+            raise DataError(f"{where}video: {video!r} is on line {lines[video]} already")
+        if not isinstance(questions, list) or not questions:
+            raise DataError(
+                f"{where}questions: expected a list with at least one question, got "
+                f"{questions!r:.60}"
+            )
+        quiz = read_questions(questions, where=where)
+        videos.append({"video": video, "domain": domain, "questions": quiz})
+    if not videos:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
-    videos: list[Row] = [
-        {
-            "video": row["video"],
-            "domain": row["domain"],
-            "questions": [_with_type(question) for question in cast("list[Row]", row["questions"])],
-        }
-        for _, row in rows
-    ]
-    types = Counter(question["category"] for video in videos for question in video["questions"])
-    own = Counter({name: n for name, n in types.items() if name not in GROUP_OF})
-    if own:
+    types = [question["category"] for video in videos for question in video["questions"]]
+    if own := Counter(name for name in types if name not in GROUP_OF):
         logger.warning(
             "{}: {:,} questions are of types that the paper does not name, which count overall and "
             "in no group: {}",
@@ -109,6 +105,48 @@ def read_videos(settings: DataSettings) -> list[Row]:
             ", ".join(f"{name} ({n:,})" for name, n in own.most_common(_N_SHOWN)),
         )
     return videos
+
+
+def read_questions(values: Sequence[object], *, where: str = "") -> list[Row]:
+    """Return the questions of one video, with the paper's names of their types.
+
+    Raises:
+        DataError: If one is not of the schema; the message begins with ``where``.
+    """
+    return [_question(value, f"{where}questions[{index}]") for index, value in enumerate(values)]
+
+
+def _question(value: object, where: str) -> Row:
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: expected an object, got {value!r:.60}")
+    category, asked = (_text(value, name, f"{where}.") for name in ("category", "question"))
+    options, answer = value.get("options"), value.get("answer")
+    if (
+        not isinstance(options, list)
+        or len(options) != N_OPTIONS
+        or not all(isinstance(option, str) and option.strip() for option in options)
+    ):
+        raise DataError(f"{where}.options: expected {N_OPTIONS} texts, got {options!r:.120}")
+    plain = {" ".join(option.split()).casefold().rstrip(".") for option in [*options, UNKNOWN]}
+    if len(plain) <= N_OPTIONS:
+        raise DataError(
+            f"{where}.options: expected different texts, none of them {UNKNOWN!r}, got "
+            f"{options!r:.120}"
+        )
+    if answer not in options:
+        raise DataError(f"{where}.answer: expected one of the options, got {answer!r:.60}")
+    # Case does not matter, nor a missing "Reasoning"; a custom type is kept as it is spelled.
+    spelled = " ".join(category.split())
+    name = spelled.casefold()
+    kind = _TYPES.get(name) or _TYPES.get(f"{name} reasoning") or spelled
+    return {"category": kind, "question": asked, "options": options, "answer": answer}
+
+
+def _text(row: Mapping[str, object], name: str, where: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{where}{name}: expected text, got {value!r:.60}")
+    return value
 
 
 def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
@@ -120,84 +158,3 @@ def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
 
 QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
 """One for both tasks."""
-
-
-def problems(rows: Iterable[tuple[int, Mapping[str, object]]]) -> Iterator[str]:
-    """Yield what is wrong with the rows of a file, as ``line 3, questions[0].options: ...``.
-
-    Args:
-        rows: Each with the number of its line.
-    """
-    lines: dict[str, int] = {}
-    for number, row in rows:
-        for problem in _row_problems(row):
-            yield f"line {number}, {problem}"
-        video = row.get("video")
-        if isinstance(video, str) and lines.setdefault(video, number) != number:
-            yield f"line {number}, video: {video!r} is on line {lines[video]} already"
-
-
-def read_questions(values: Sequence[Any]) -> list[Row]:
-    """Return the questions of one video, with the paper's names of their types.
-
-    Raises:
-        DataError: If one is not of the schema; the message says which.
-    """
-    for problem in _questions_problems(values):
-        raise DataError(problem)
-    return [_with_type(value) for value in values]
-
-
-def _row_problems(row: Mapping[str, object]) -> Iterator[str]:
-    for name in ("video", "domain"):
-        if not _is_text(row.get(name)):
-            yield f"{name}: expected text, got {row.get(name)!r:.60}"
-    questions = row.get("questions")
-    if isinstance(questions, list) and questions:
-        yield from _questions_problems(questions)
-    else:
-        yield f"questions: expected a list with at least one question, got {questions!r:.60}"
-
-
-def _questions_problems(questions: Sequence[object]) -> Iterator[str]:
-    for index, question in enumerate(questions):
-        where = f"questions[{index}]"
-        if isinstance(question, dict):
-            yield from (f"{where}.{problem}" for problem in _question_problems(question))
-        else:
-            yield f"{where}: expected an object, got {question!r:.60}"
-
-
-def _question_problems(question: Mapping[str, object]) -> Iterator[str]:
-    category, asked, options, answer = map(question.get, _FIELDS)
-    if not _is_text(category):
-        yield f"category: expected text, such as {next(iter(GROUP_OF))}, got {category!r:.60}"
-    if not _is_text(asked):
-        yield f"question: expected text, got {asked!r:.60}"
-    if (
-        not isinstance(options, list)
-        or len(options) != N_OPTIONS
-        or not all(map(_is_text, options))
-    ):
-        yield f"options: expected {N_OPTIONS} texts, got {options!r:.120}"
-        return
-    plain = {" ".join(option.split()).casefold().rstrip(".") for option in [*options, UNKNOWN]}
-    if len(plain) <= N_OPTIONS:
-        yield f"options: expected different texts, none of them {UNKNOWN!r}, got {options!r:.120}"
-    if answer not in options:
-        yield f"answer: expected one of the options, got {answer!r:.60}"
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _with_type(question: Row) -> Row:
-    """Return a checked question with the paper's name of its type, and no unknown fields.
-
-    Case does not matter, nor a missing "Reasoning"; a custom type is kept as it is spelled.
-    """
-    spelled = " ".join(question["category"].split())
-    name = spelled.casefold()
-    kind = _TYPES.get(name) or _TYPES.get(f"{name} reasoning") or spelled
-    return {**{field: question[field] for field in _FIELDS}, "category": kind}

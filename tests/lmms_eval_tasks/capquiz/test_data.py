@@ -17,7 +17,6 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     DOMAINS,
     GROUP_OF,
     SUPER_OF,
-    problems,
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.sample import render, sample_root
@@ -90,12 +89,14 @@ def test_the_taxonomies_are_the_papers() -> None:
         pytest.param(".answer", ..., "questions[0].answer: expected one of the", id="no-answer"),
     ],
 )
-def test_problems_name_their_line_and_field(field: str, value: object, expected: str) -> None:
+def test_problems_name_their_line_and_field(
+    field: str, value: object, expected: str, tmp_path: Path
+) -> None:
     """A problem says where it is, what was expected and what came."""
-    found = list(problems([(7, _row(field, value))]))
-    assert found
-    assert all(text.startswith("line 7, ") for text in found)
-    assert expected in found[0]
+    settings = _write(tmp_path, "\n" * 6 + json.dumps(_row(field, value)))
+    with pytest.raises(DataError, match=r"capquiz\.jsonl, line 7, ") as caught:
+        read_videos(settings)
+    assert expected in str(caught.value)
 
 
 def test_a_type_of_ones_own_is_kept_as_it_is_spelled_and_counts_in_no_group(
@@ -113,9 +114,11 @@ def test_a_type_of_ones_own_is_kept_as_it_is_spelled_and_counts_in_no_group(
     assert any("Safety at work (1)" in message for message in logged)
 
 
-def test_a_video_that_is_there_twice_is_named() -> None:
+def test_a_video_that_is_there_twice_is_named(tmp_path: Path) -> None:
     """Both lines are told."""
-    assert list(problems([(1, ROW), (3, ROW)])) == ["line 3, video: 'a.mp4' is on line 1 already"]
+    settings = _write(tmp_path, f"{json.dumps(ROW)}\n\n{json.dumps(ROW)}\n")
+    with pytest.raises(DataError, match=r"line 3, video: 'a\.mp4' is on line 1 already"):
+        read_videos(settings)
 
 
 @pytest.mark.parametrize(
