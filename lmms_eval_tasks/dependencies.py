@@ -42,7 +42,7 @@ class Dependency:
     @property
     def is_allowed(self) -> bool:
         """True if the installed version satisfies the requirement."""
-        return self.installed is not None and not self._violated()
+        return self.installed is not None and not self._violated(self.installed)
 
     def is_needed(self, *, has_eval: bool) -> bool:
         """Return True if the base install or the extra ``eval`` needs it on this platform."""
@@ -60,7 +60,7 @@ class Dependency:
             extra = _EXTRA.search(str(self.requirement.marker))
             wanted = f"{DISTRIBUTION}[{extra[1]}]" if extra else f"{name}=={self.tested}"
             return f"{name} is not installed. Run: pip install '{wanted}'"
-        violated = self._violated()
+        violated = self._violated(self.installed)
         is_too_new = bool(violated) and all(bound.startswith("<") for bound in violated)
         wanted = ",".join(violated) if is_too_new else f"=={self.tested}"
         return (
@@ -68,13 +68,9 @@ class Dependency:
             f"Run: pip install '{name}{wanted}'"
         )
 
-    def _violated(self) -> list[str]:
-        if self.installed is None:
-            return []
+    def _violated(self, installed: str) -> list[str]:
         bounds = self.requirement.specifier
-        return [
-            str(bound) for bound in bounds if not bound.contains(self.installed, prereleases=True)
-        ]
+        return [str(bound) for bound in bounds if not bound.contains(installed, prereleases=True)]
 
 
 @cache
@@ -103,15 +99,17 @@ def direct_dependencies() -> dict[str, Dependency]:
 def advice_for(error: BaseException) -> str | None:
     """Return what to install if a package's version or absence explains an error, else ``None``.
 
-    Args:
-        error: Any error; an import that failed, or a module without an expected attribute, is
-            traced to the package that it belongs to. Causes are searched first.
+    An import that failed, or a module without an expected attribute, is traced to the package that
+    it belongs to. Causes are searched first.
     """
-    modules = [_module_of(cause).partition(".")[0] for cause in _causes(error)]
-    for module in reversed(modules):
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    for module in map(_module_of, reversed(causes)):
         owners = packages_distributions().get(module) or [_NAMES.get(module, module)]
-        names = [canonicalize_name(owner) for owner in owners if owner]
-        known = [name for name in names if name in pinned_versions()]
+        known = [name for name in map(canonicalize_name, owners) if name in pinned_versions()]
         if not known:
             continue
         name = next((name for name in known if name in direct_dependencies()), known[0])
@@ -130,18 +128,11 @@ def _dependency(requirement: Requirement) -> Dependency:
     return Dependency(requirement, installed, pinned_versions().get(name))
 
 
-def _causes(error: BaseException | None) -> list[BaseException]:
-    causes: list[BaseException] = []
-    while error is not None and error not in causes:
-        causes.append(error)
-        context = None if error.__suppress_context__ else error.__context__
-        error = error.__cause__ or context
-    return causes
-
-
 def _module_of(error: BaseException) -> str:
+    """Return the top-level module that an error is about, or nothing."""
+    name = None
     if isinstance(error, ImportError):
-        return error.name or ""
-    if isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
-        return error.obj.__name__
-    return ""
+        name = error.name
+    elif isinstance(error, AttributeError) and isinstance(error.obj, ModuleType):
+        name = error.obj.__name__
+    return (name or "").partition(".")[0]

@@ -7,9 +7,8 @@ prompts and steps are those of a run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     captions_of,
     choose_questions,
 )
-from lmms_eval_captions.lmms_eval_tasks.known_shares import known_share
+from lmms_eval_captions.lmms_eval_tasks.known_shares import why_no_score
 from lmms_eval_captions.lmms_eval_tasks.request_counter import (
     TOKENS_A_MESSAGE,
     CaptionedDocument,
@@ -114,12 +113,7 @@ class Estimate:
 def estimate(
     settings: Settings, tasks: Sequence[str], *, captions: CaptionFile | None = None
 ) -> Estimate:
-    """Count the requests of a run.
-
-    Args:
-        settings: Settings of the run: judge, runs, data, cache.
-        tasks: Names of tasks.
-        captions: Captions to judge; ``None`` for captions of typical length.
+    """Count the requests of a run; without captions, for captions of typical length.
 
     Raises:
         CaptionError: If the captions cannot be read.
@@ -127,7 +121,7 @@ def estimate(
     """
     result = Estimate(settings, captions=captions)
     open_table = captions and open_captions(*captions[:3])
-    distinct: set[bytes] = set()
+    distinct: set[tuple[str, str]] = set()
     counter = RequestCounter(
         load_prices(settings.prices),
         settings.cache / "replies",
@@ -143,9 +137,13 @@ def estimate(
             docs = benchmark.read(settings, task)
             texts = [typical_caption(task)] * len(docs)
             if captions and open_table:
-                stand_in = DroppedCaption if captions.missing == "drop" else NoCaption
-                texts = _captions(open_table(name), benchmark, task, docs, stand_in)
-                distinct |= _digests(benchmark, docs, texts)
+                table = open_table(name)
+                texts = [_caption(table, benchmark, task, doc, captions.missing) for doc in docs]
+                distinct |= {
+                    (benchmark.video_names(doc)[0], text)
+                    for doc, text in zip(docs, texts, strict=True)
+                    if not isinstance(text, NoCaption)
+                }
             documents = _captioned(benchmark, task, docs, texts, settings, counts, captions)
             asyncio.run(counter.count(counts, documents, config, is_real=captions is not None))
         except CaptionsError as error:
@@ -162,33 +160,20 @@ def estimate(
     return result
 
 
-def _captions(
+def _caption(
     table: Any,  # noqa: ANN401 - a caption table of any format
     benchmark: Benchmark[Any, Any],
     task: Task,
-    docs: Sequence[Doc],
-    stand_in: Callable[[str], str],
-) -> list[str]:
-    """Return the caption of each document, or a stand-in for a missing one."""
-    captions = []
-    for doc in docs:
-        texts = (table.find(name, task.aspect) for name in benchmark.video_names(doc))
-        # lmms-eval strips captions before it hands them to a task.
-        found = next((text.strip() for text in texts if text is not None), None)
-        captions.append(stand_in("the caption file has none") if found is None else found)
-    return captions
-
-
-def _digests(
-    benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Sequence[str]
-) -> set[bytes]:
-    """Return a digest of each caption with its video."""
-    return {
-        blake2b(f"{benchmark.video_names(doc)[0]}\0{caption}".encode("utf-8", "surrogatepass"),
-                digest_size=16).digest()
-        for doc, caption in zip(docs, captions, strict=True)
-        if not isinstance(caption, NoCaption)
-    }  # fmt: skip
+    doc: Doc,
+    missing: str | None,
+) -> str:
+    """Return the caption of a document, or a stand-in for a missing one."""
+    for name in benchmark.video_names(doc):
+        text = table.find(name, task.aspect)
+        if text is not None:
+            # lmms-eval strips captions before it hands them to a task.
+            return str(text.strip())
+    return (DroppedCaption if missing == "drop" else NoCaption)("the caption file has none")
 
 
 def _captioned(
@@ -203,9 +188,8 @@ def _captioned(
     """Yield each document with the caption that a run would judge."""
     counts.n_missing = sum(isinstance(caption, NoCaption) for caption in captions)
     if file is not None and file.missing in ("skip", "drop"):
-        limit = settings.max_unscored
-        known = known_share(benchmark, docs, dict(enumerate(captions)), rank=0, world_size=1)
-        counts.why_nan = known.words(limit) if known and known.is_nan(limit) else ""
+        by_index = dict(enumerate(captions))
+        counts.why_nan = why_no_score(benchmark, docs, by_index, settings.max_unscored) or ""
     for doc, caption in zip(docs, captions, strict=True):
         if not says_nothing(caption) and not counts.why_nan:
             counts.n_captions += 1
@@ -234,12 +218,9 @@ class Captioner(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, prices: Prices, frame_tokens: int | None = None) -> Captioner:
-        """Return the arguments in a text.
+        """Return the arguments in the ``--model_args`` of ``caption_openai``.
 
-        Args:
-            text: ``--model_args`` of ``caption_openai``.
-            prices: Price list, which holds the tokens of pictures.
-            frame_tokens: Input tokens of a frame; ``None`` for a frame in full HD by the list.
+        Without ``frame_tokens``, a frame takes what the price list says of one in full HD.
 
         Raises:
             SettingsError: If one is unknown or cannot be used, or ``model`` is missing.
