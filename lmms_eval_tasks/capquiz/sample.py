@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, get_args
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, get_args
 
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     CAMERA,
     NUMBERS,
@@ -14,12 +16,6 @@ from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     position,
     with_article,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
 
 _N_OPTIONS: Final = 5
 _MOTIONS: Final = (

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.locks import locked
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 SAMPLE_VERSION: Final = 5
 """Raised with every change of a clip, question or caption, so that old folders are replaced."""
@@ -23,8 +21,6 @@ _MARKER: Final = "SAMPLE_VERSION"
 
 def sample_root(cache: Path) -> Path:
     """Return the sample below the cache folder, a root in the layout of ``LMMS_CAPTIONS_DATA``.
-
-    It is written if it is missing.
 
     Raises:
         DataError: See :func:`write_sample`.
@@ -39,9 +35,6 @@ def write_sample(root: Path) -> None:
 
     A complete sample of this version is kept, one of another version is replaced. Of several
     processes, one writes and the others wait. A process that is killed leaves no sample.
-
-    Args:
-        root: Folder that will hold ``vdc/`` and the folders of the other benchmarks.
 
     Raises:
         DataError: If the folder holds something that is not a sample, or cannot be written.
@@ -98,12 +91,7 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
 
 
 def share_clips(clips: Path, folder: Path) -> None:
-    """Put the sample's clips into a benchmark's folder, without a second copy if possible.
-
-    Args:
-        clips: Folder of the clips.
-        folder: The benchmark's folder of videos, which is made.
-    """
+    """Put the sample's clips into a benchmark's folder of videos, as links if possible."""
     folder.mkdir(parents=True, exist_ok=True)
     for clip in sorted(clips.iterdir()):
         try:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.sample.vision import read_shots
+from lmms_eval_captions.lmms_eval_tasks.sample.vision import SeenObject, SeenShot, read_shots
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     NUMBERS,
     in_each_shot,
     position,
     with_article,
 )
+from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
 from lmms_eval_captions.model_wrappers.captioner import Captioner
+from lmms_eval_captions.model_wrappers.model_args import Generation
+from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.vision import SeenObject, SeenShot
-    from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
-    from lmms_eval_captions.model_wrappers.model_args import Generation
-    from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 _FOCUS_WORDS = {
     "camera": ("camera",),

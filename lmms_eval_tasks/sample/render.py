@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB, Scene, Shot, Thing
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene, Shot, Thing
-
-    Place = Callable[[float, float], tuple[int, int]]
+Place = Callable[[float, float], tuple[int, int]]
 
 WIDTH, HEIGHT, FPS = 320, 240, 24
 

@@ -16,18 +16,11 @@ Light = Literal["constant", "darker", "brighter"]
 Pattern = Literal["plain", "dotted"]
 
 RGB: dict[Color, tuple[int, int, int]] = {
-    "black": (12, 12, 12),
-    "white": (245, 245, 245),
-    "gray": (128, 128, 128),
-    "red": (215, 30, 35),
-    "orange": (245, 130, 20),
-    "yellow": (245, 220, 40),
-    "green": (35, 155, 60),
-    "blue": (35, 70, 215),
-    "purple": (125, 40, 160),
-    "brown": (120, 70, 30),
-    "pink": (245, 150, 190),
-}
+    "black": (12, 12, 12), "white": (245, 245, 245), "gray": (128, 128, 128),
+    "red": (215, 30, 35), "orange": (245, 130, 20), "yellow": (245, 220, 40),
+    "green": (35, 155, 60), "blue": (35, 70, 215), "purple": (125, 40, 160),
+    "brown": (120, 70, 30), "pink": (245, 150, 190),
+}  # fmt: skip
 """Red, green and blue of each colour name, in 0-255."""
 
 
@@ -79,43 +72,27 @@ class Scene:
         return self.shots[0].things[0]
 
 
-def _scene(number: int, *shots: Shot) -> Scene:
-    return Scene(video_id=f"sample_{number:02d}", shots=shots)
-
-
-SCENES: tuple[Scene, ...] = (
-    _scene(1, Shot("white", (Thing("red", "circle", "right", (0.2, 0.5)),))),
-    _scene(2, Shot("gray", (Thing("blue", "square", "down", (0.6, 0.25)),))),
-    _scene(
-        3,
+_SHOTS: tuple[tuple[Shot, ...], ...] = (
+    (Shot("white", (Thing("red", "circle", "right", (0.2, 0.5)),)),),
+    (Shot("gray", (Thing("blue", "square", "down", (0.6, 0.25)),)),),
+    (
         Shot(
             "black",
-            (
-                Thing("green", "circle", center=(0.2, 0.35), size=0.25),
-                Thing("green", "circle", center=(0.5, 0.65), size=0.25),
-                Thing("green", "circle", center=(0.8, 0.35), size=0.25),
+            tuple(
+                Thing("green", "circle", center=center, size=0.25)
+                for center in ((0.2, 0.35), (0.5, 0.65), (0.8, 0.35))
             ),
         ),
     ),
-    _scene(
-        4,
-        Shot(
-            "gray", (Thing("blue", "triangle", center=(0.7, 0.5)),), "dotted", camera="pans right"
-        ),
-    ),
-    _scene(5, Shot("white", (Thing("orange", "square", size=0.25),), "dotted", camera="zooms in")),
-    _scene(
-        6,
+    (Shot("gray", (Thing("blue", "triangle", center=(0.7, 0.5)),), "dotted", "pans right"),),
+    (Shot("white", (Thing("orange", "square", size=0.25),), "dotted", "zooms in"),),
+    (
         Shot("white", (Thing("red", "triangle", center=(0.35, 0.5), size=0.4),)),
         Shot("black", (Thing("yellow", "circle", center=(0.65, 0.5), size=0.35),)),
     ),
-    _scene(7, Shot("white", (Thing("green", "square", size=0.4),), light="darker")),
-    _scene(
-        8,
-        Shot("blue", (Thing("yellow", "rectangle", center=(0.5, 0.7), size=0.2),), text="HELLO"),
-    ),
-    _scene(
-        9,
+    (Shot("white", (Thing("green", "square", size=0.4),), light="darker"),),
+    (Shot("blue", (Thing("yellow", "rectangle", center=(0.5, 0.7), size=0.2),), text="HELLO"),),
+    (
         Shot(
             "white",
             (
@@ -124,11 +101,11 @@ SCENES: tuple[Scene, ...] = (
             ),
         ),
     ),
-    _scene(
-        10,
-        Shot("green", (Thing("yellow", "circle", center=(0.3, 0.5)),), "dotted", "pans left"),
-    ),
-    _scene(11, Shot("blue", (Thing("red", "triangle", size=0.4),), light="brighter")),
-    _scene(12, Shot("blue", (Thing("white", "square", size=0.5),), "dotted", "zooms out")),
+    (Shot("green", (Thing("yellow", "circle", center=(0.3, 0.5)),), "dotted", "pans left"),),
+    (Shot("blue", (Thing("red", "triangle", size=0.4),), light="brighter"),),
+    (Shot("blue", (Thing("white", "square", size=0.5),), "dotted", "zooms out"),),
+)
+SCENES: tuple[Scene, ...] = tuple(
+    Scene(f"sample_{number:02d}", shots) for number, shots in enumerate(_SHOTS, 1)
 )
 """Every clip of the sample."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 _SIDE: Final = 320
 """Longer side, in pixels, to which frames are shrunk; all thresholds were set at this size."""
@@ -76,37 +74,23 @@ def read_shots(frames: NDArray[np.uint8]) -> list[SeenShot]:
 
     Args:
         frames: Shape (n, height, width, 3), RGB, n >= 1, evenly spaced in time.
-
-    Raises:
-        ValueError: If ``frames`` has another shape.
     """
     import cv2
 
-    if frames.ndim != 4 or frames.shape[3] != 3 or len(frames) < 1:
-        raise ValueError(f"read_shots: expected frames of shape (n, h, w, 3), got {frames.shape}")
     scale = min(1.0, _SIDE / max(frames.shape[1:3]))
     size = (max(1, round(frames.shape[2] * scale)), max(1, round(frames.shape[1] * scale)))
     small = np.stack([cv2.resize(frame, size, interpolation=cv2.INTER_AREA) for frame in frames])
-    return [
-        _read_shot(small[start:end])
-        for start, end in itertools.pairwise([0, *_cuts(small), len(small)])
-    ]
-
-
-def _cuts(frames: NDArray[np.uint8]) -> list[int]:
-    """Return the indices of frames that start a new shot.
-
-    At a cut, the colours change by far more than is usual in this clip (in a pan, every step is
-    large), and a change of light does not explain it.
-    """
-    pairs = list(itertools.pairwise(frames))
+    # At a cut, the colours change by far more than is usual in this clip (in a pan, every step is
+    # large), and a change of light does not explain it.
+    pairs = list(itertools.pairwise(small))
     steps = [_color_step(earlier, later) for earlier, later in pairs]
     threshold = max(0.35, 2.5 * float(np.median(steps)) + 0.1) if steps else 0.0
-    return [
+    cuts = [
         index
         for index, step in enumerate(steps, start=1)
         if step > threshold and _unlikeness(*pairs[index - 1]) > 0.25
     ]
+    return [_read_shot(shot) for shot in np.split(small, cuts)]
 
 
 def _color_step(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:

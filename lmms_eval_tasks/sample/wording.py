@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import TypeVar
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Camera, Light, Scene, Shot, Thing
 
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Camera, Light, Scene, Shot, Thing
-
-    S = TypeVar("S")
+S = TypeVar("S")
 
 NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 CAMERA: Final[dict[Camera, str]] = {

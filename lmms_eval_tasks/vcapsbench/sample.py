@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB, SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB, SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     CAMERA,
     NUMBERS,
@@ -13,12 +14,6 @@ from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     position,
     with_article,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
 
 
 def write_sample(root: Path, clips: Path) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions, facts
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import REFERENCES
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
-    from lmms_eval_captions.lmms_eval_tasks.vdc.data import Pair
+from lmms_eval_captions.lmms_eval_tasks.vdc.data import REFERENCES, Pair
 
 _MAIN: Final = "What is the main object at the start of the video?"
 _MOTION: Final = ("action", "How does the main object move in the scene?", "motion")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import facts, with_article
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
-    from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import Pair
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import Pair
 
 _AUTOMATIC: Final = (
     ("video aesthetics", "cinematography", "What does the camera do?", "camera"),
