@@ -21,8 +21,8 @@ from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, list_videos
 from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
-from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
-from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios
+from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
+from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios, of_verdicts
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
 if TYPE_CHECKING:
@@ -173,8 +173,7 @@ class Benchmark(Generic[Q, J]):
     """Measures a caption without a judge, also one that says nothing; ``None`` if a judge is asked.
 
     It returns at once. What it returns waits for the measurement, may raise
-    :class:`CaptionsError`, and is called after all captions of this process are taken in, so that
-    they can be measured together."""
+    :class:`CaptionsError`, and is called after all captions of this process are taken in."""
     silent: Callable[[Q, int], Sequence[J]] | None = None
     """Judgements of a question in one judge run for a caption that says nothing, by the paper's
     definition and in the form of :meth:`ask`; ``None`` if the paper has none."""
@@ -198,12 +197,7 @@ class Benchmark(Generic[Q, J]):
     ) -> J:
         """Ask the judge one question about a caption, and read its replies.
 
-        Args:
-            ask: Sends one request.
-            question: One of :meth:`questions`.
-            caption: Candidate caption, unchanged.
-            config: The benchmark's judge.
-            run: Judge run, which is the seed, >= 0.
+        ``ask`` sends one request; ``run`` is the judge run, from 0, and its seed.
         """
         raise NotImplementedError
 
@@ -239,10 +233,7 @@ class Benchmark(Generic[Q, J]):
     def groups(self, doc: Doc, question: Q, judgement: J | None) -> Mapping[str, str]:  # noqa: ARG002
         """Return the group that a question counts in, by section of the breakdown.
 
-        Args:
-            doc: The document.
-            question: One of its questions.
-            judgement: ``None`` if the question was not judged.
+        ``judgement`` is ``None`` if the question was not judged.
         """
         return {}
 
@@ -361,6 +352,48 @@ def read_plain_yaml(path: Path) -> Mapping[str, Any]:
     text = path.read_text(encoding="utf-8")
     config: Mapping[str, Any] = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 - a safe loader # nosec B506
     return config
+
+
+def pooled(
+    metric: Callable[[list[Any]], float],
+    counts: Mapping[Any, tuple[float, float]],
+    *,
+    labels: Sequence[str] = (),
+    higher_is_better: bool = True,
+) -> Metric:
+    """Return a metric in percent over all questions together, whatever their video.
+
+    ``counts`` is what each verdict adds to numerator and denominator.
+    """
+    return Metric(
+        score=over_questions(metric),
+        ratios=of_verdicts(counts),
+        labels=labels,
+        higher_is_better=higher_is_better,
+    )
+
+
+def check_of_answers(
+    credits_: Mapping[Any, float],
+    *,
+    silent: Sequence[str],
+    said: Callable[[Any, Any], str | None] = lambda _question, judgement: judgement.verdict,
+) -> JudgeCheck[Any, Any]:
+    """Return the check of a judge of questions with gold answers.
+
+    Args:
+        credits_: Verdict to its credit in [0, 1]; others have none.
+        silent: Verdicts that bad captions earn.
+        said: The verdict, one of few different words.
+    """
+    return JudgeCheck(
+        tell=lambda question: tell_answer(question.question, question.answer),
+        credit=lambda judgement: (
+            None if judgement.verdict is None else credits_.get(judgement.verdict, 0.0)
+        ),
+        said=said,
+        silent=frozenset(silent),
+    )
 
 
 def over_questions(metric: Callable[[list[Any]], float]) -> Score:

@@ -20,9 +20,9 @@ from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
-    Metric,
     Task,
-    over_questions,
+    check_of_answers,
+    pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     DOMAINS,
@@ -36,13 +36,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
-from lmms_eval_captions.lmms_eval_tasks.ratios import (
-    DENOMINATOR,
-    NEITHER,
-    NUMERATOR,
-    of_verdicts,
-)
+from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.metrics.capquiz import abstain, capf1, capp, capr
 
 
@@ -64,19 +58,16 @@ def _letter(question: Question, judgement: QuizJudgement) -> str | None:
     return LETTERS[(*question.options, UNKNOWN).index(judgement.choice)]
 
 
-# 2 TP / (TP + FP + N), where N is all three.
-_F1: Final = of_verdicts(
-    {"true_positive": (2.0, 2.0), "false_positive": (0.0, 2.0), "false_negative": DENOMINATOR}
-)
-_P: Final = of_verdicts(
-    {"true_positive": NUMERATOR, "false_positive": DENOMINATOR, "false_negative": NEITHER}
-)
-_R: Final = of_verdicts(
-    {"true_positive": NUMERATOR, "false_positive": DENOMINATOR, "false_negative": DENOMINATOR}
-)
-_ABSTAIN: Final = of_verdicts(
-    {"true_positive": DENOMINATOR, "false_positive": DENOMINATOR, "false_negative": NUMERATOR}
-)
+def _counts(
+    true_positive: tuple[float, float],
+    false_positive: tuple[float, float],
+    false_negative: tuple[float, float],
+) -> dict[QuizOutcome, tuple[float, float]]:
+    return {
+        "true_positive": true_positive,
+        "false_positive": false_positive,
+        "false_negative": false_negative,
+    }
 
 
 class CapQuiz(Benchmark[Question, QuizJudgement]):
@@ -93,10 +84,15 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
         "capquiz_detailed": _task("capquiz_detailed", "detailed", caption_chars=6000),
     }
     metrics = {
-        "capf1": Metric(score=over_questions(capf1), ratios=_F1, labels=get_args(QuizOutcome)),
-        "capp": Metric(score=over_questions(capp), ratios=_P),
-        "capr": Metric(score=over_questions(capr), ratios=_R),
-        "abstain": Metric(score=over_questions(abstain), ratios=_ABSTAIN, higher_is_better=False),
+        # 2 TP / (TP + FP + N), where N is all three.
+        "capf1": pooled(
+            capf1, _counts((2.0, 2.0), (0.0, 2.0), DENOMINATOR), labels=get_args(QuizOutcome)
+        ),
+        "capp": pooled(capp, _counts(NUMERATOR, DENOMINATOR, NEITHER)),
+        "capr": pooled(capr, _counts(NUMERATOR, DENOMINATOR, DENOMINATOR)),
+        "abstain": pooled(
+            abstain, _counts(DENOMINATOR, DENOMINATOR, NUMERATOR), higher_is_better=False
+        ),
     }
     headline = "capf1"
     headline_means = "% of the quiz that the caption answers, and how rightly: their harmonic mean"
@@ -110,13 +106,9 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
         "domains": tuple(SUPER_OF),
     }
     judge = staticmethod(judge_question)
-    judge_check = JudgeCheck(
-        tell=lambda question: tell_answer(question.question, question.answer),
-        credit=lambda judgement: (
-            None if judgement.verdict is None else float(judgement.verdict == "true_positive")
-        ),
-        said=_letter,
-        silent=frozenset({LETTERS[N_OPTIONS]}),
+    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge_check = check_of_answers(
+        {"true_positive": 1.0}, silent=[LETTERS[N_OPTIONS]], said=_letter
     )
     output_tokens = {"capquiz_answer": 2}
 
@@ -127,10 +119,6 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
     def questions(self, doc: Doc) -> list[Question]:
         """Return the quiz."""
         return [Question(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]]
-
-    def silent(self, question: Question, run: int) -> list[QuizJudgement]:
-        """Judge an empty caption."""
-        return [silent_judgement(question, run)]
 
     def groups(
         self, doc: Doc, question: Question, _judgement: QuizJudgement | None

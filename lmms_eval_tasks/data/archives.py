@@ -8,14 +8,12 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MOST_FILES: Final = 100_000
 """Limit on the members of one archive; the largest benchmark has 5,677 videos."""
@@ -40,14 +38,10 @@ class _UnsafeMemberError(Exception):
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a tar (of any compression) or zip file.
+    """Unpack a tar (of any compression) or zip file into a folder, which must not exist.
 
     The members go to a sibling folder first, which is then moved into place: a process that is
     killed leaves nothing that looks complete. The caller keeps other processes out.
-
-    Args:
-        archive: The file.
-        folder: Folder of its members; must not exist.
 
     Raises:
         BrokenArchiveError: If the archive is cut off, damaged or of another kind.

@@ -7,20 +7,18 @@ import os
 from dataclasses import replace
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files import BadLineError, json_lines, whole
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_file, fetch_videos
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.model_wrappers.video.endings import (
     RARE_VIDEO_ENDINGS,
     VIDEO_ENDINGS,
     without_ending,
 )
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SPLIT_MANIFEST: Final = "split.json"
 """File in a root of data that holds only some of a benchmark's questions."""
@@ -32,13 +30,9 @@ _ARCHIVE_EXTENSIONS: Final = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".t
 
 
 def find_file(settings: DataSettings, source: Source, name: str) -> Path:
-    """Return a file of a benchmark, downloaded if there is no local data.
+    """Return a file below a benchmark's folder, downloaded if there is no local data.
 
-    Args:
-        settings: Where the data is.
-        source: The benchmark.
-        name: Path below the benchmark's folder, such as ``VDCScore_qa/camera.jsonl``; locally the
-            same with ``.gz`` is also taken.
+    Locally the same name with ``.gz`` is also taken.
 
     Raises:
         DataError: If the file is missing or cannot be downloaded; the message says where it was
@@ -64,21 +58,16 @@ def find_file(settings: DataSettings, source: Source, name: str) -> Path:
 
 
 def find_video(settings: DataSettings, source: Source, video_id: str) -> Path:
-    """Return the file of a video, whatever its ending. Folders are read once per process.
+    """Return the file of a video, named with or without folders or an ending.
 
-    The first call without local data downloads and unpacks all of the benchmark's archives. A
-    split without videos takes those of the data that it was made from.
-
-    Args:
-        settings: Where the data is.
-        source: The benchmark.
-        video_id: The benchmark's name of the video, with or without folders or an ending.
+    Folders are read once per process. The first call without local data downloads and unpacks all
+    of the benchmark's archives. A split without videos takes those of the data that it was made
+    from.
 
     Raises:
         DataError: If the video is missing; the message says where it was looked for and how to
             get it.
-        NoVideosError: If there is no video at all: no folder of them, none in it, or a hub that
-            does not give them.
+        NoVideosError: If there is no video at all.
     """
     folder = _video_folder(settings, source)
     videos, name = index_videos(folder), PurePosixPath(whole(video_id)).name
@@ -95,8 +84,8 @@ def find_video(settings: DataSettings, source: Source, video_id: str) -> Path:
 def list_videos(settings: DataSettings, source: Source) -> list[str]:
     """Return the paths of all local videos below their folder, sorted; nothing is downloaded.
 
-    Hidden files are left out, and so is a file with a rare ending (``.bin``, ``.ogg``) next to a
-    clip of its name, which may be the clip's sound. Lone surrogates in a name are U+FFFD.
+    A file with a rare ending (``.bin``, ``.ogg``) next to a clip of its name may be the clip's
+    sound and is left out. Lone surrogates in a name are U+FFFD.
 
     Raises:
         DataError: If there is no root of local data.

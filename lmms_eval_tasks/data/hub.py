@@ -6,27 +6,22 @@ of downloads, which other programs share.
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.data.archives import BrokenArchiveError, unpack
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.locks import locked
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
-
-_COMPLETE: Final = ".complete.json"
-"""Marker in a folder of videos: the names of the folders of all its archives."""
+_COMPLETE: Final = ".complete"
+"""Marker in a folder of videos whose archives are all unpacked."""
 _FILES_SHOWN: Final = 8
 
 
@@ -61,12 +56,7 @@ def fetch_file(source: Source, name: str) -> Path:
 def fetch_videos(source: Source, cache: Path) -> Path:
     """Return the folder of the benchmark's videos, with every archive downloaded and unpacked.
 
-    Safe for several processes: one works, the others wait. Archives that an earlier process
-    unpacked are kept, and a complete folder needs no network.
-
-    Args:
-        source: The benchmark.
-        cache: The package's cache folder.
+    Of several processes, one works and the others wait. A complete folder needs no network.
 
     Raises:
         DataError: If an archive cannot be downloaded or unpacked, or the repository has none.
@@ -81,12 +71,7 @@ def fetch_videos(source: Source, cache: Path) -> Path:
 
 def has_videos(source: Source, cache: Path) -> bool:
     """Return if all videos of the benchmark were fetched before."""
-    folder = _video_folder(source, cache)
-    try:
-        names = json.loads((folder / _COMPLETE).read_text(encoding="utf-8"))
-        return all((folder / name).is_dir() for name in names)
-    except (OSError, ValueError, TypeError):
-        return False
+    return (_video_folder(source, cache) / _COMPLETE).is_file()
 
 
 def _video_folder(source: Source, cache: Path) -> Path:
@@ -114,8 +99,7 @@ def _fetch_archives(source: Source, folder: Path) -> None:
             # An earlier run, or another program, may have left a damaged download.
             logger.warning(f"{error}. Downloading it again, once")
             unpack(_download(source, archive, again=True), unpacked)
-    names = json.dumps([_folder_name(archive) for archive in archives])
-    write_atomically(folder / _COMPLETE, names.encode())
+    (folder / _COMPLETE).touch()
 
 
 def _folder_name(archive: str) -> str:
@@ -127,13 +111,10 @@ def _download(source: Source, name: str, *, again: bool = False) -> Path:
     # Resumes a download that was cut off, shows a bar, and asks nothing if the file is at hand.
     from huggingface_hub import hf_hub_download
 
+    repo, revision = source.require_repo(), source.revision
     with _reported(source, name):
         path = hf_hub_download(
-            repo_id=source.require_repo(),
-            filename=name,
-            repo_type="dataset",
-            revision=source.revision,
-            force_download=again,
+            repo, name, repo_type="dataset", revision=revision, force_download=again
         )
     return Path(path)
 
@@ -143,21 +124,24 @@ def _list_files(source: Source) -> list[str]:
 
     repo, api = source.require_repo(), HfApi()
     with _reported(source, "the list of files"):
-        files = api.list_repo_files(repo, repo_type="dataset", revision=source.revision)
-        return sorted(files)
+        return sorted(api.list_repo_files(repo, repo_type="dataset", revision=source.revision))
 
 
-@contextmanager
-def _reported(source: Source, what: str) -> Iterator[None]:
+def hub_errors() -> tuple[type[Exception], ...]:
+    """Return the errors that a download may raise."""
     from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
 
     # The library's error derives from its HTTP client's, and which client that is has changed
     # between versions; its fast transfer raises RuntimeError.
     client = cast("tuple[type[Exception], ...]", HfHubHTTPError.__bases__)
-    kinds: tuple[type[Exception], ...] = (OSError, EntryNotFoundError, RuntimeError, *client)
+    return OSError, EntryNotFoundError, RuntimeError, *client
+
+
+@contextmanager
+def _reported(source: Source, what: str) -> Iterator[None]:
     try:
         yield
-    except kinds as error:
+    except hub_errors() as error:
         # The outer error says that a file could not be had, its cause why.
         causes = [cause for cause in (error, error.__cause__) if cause]
         message = " / ".join(" ".join(str(cause).split()) or repr(cause) for cause in causes)

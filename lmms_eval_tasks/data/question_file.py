@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
 
 Row = dict[str, Any]
@@ -26,6 +27,20 @@ class QuestionFile:
     select: Callable[[Path, Keep], str]
     """The text of such a file with only the questions that are kept, without videos that have none
     left. The benchmark has read the file before; raises ``DataError`` if that fails now."""
+
+
+def read_pair(value: object, *optional: str, where: str) -> dict[str, str]:
+    """Return a ``question`` with its ``answer`` and optional texts, which are empty if missing.
+
+    Raises:
+        DataError: If it is not of that form; the message begins with ``where``.
+    """
+    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
+        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
+    pair = {name: value.get(name, "") for name in ("question", "answer", *optional)}
+    if not all(isinstance(text, str) for text in pair.values()):
+        raise DataError(f"{where}: expected text, got {pair!r:.120}")
+    return pair
 
 
 def of_json_lines(

@@ -18,18 +18,12 @@ from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
-    Metric,
     Task,
-    over_questions,
+    check_of_answers,
+    pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
-from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
-from lmms_eval_captions.lmms_eval_tasks.ratios import (
-    DENOMINATOR,
-    NEITHER,
-    NUMERATOR,
-    of_verdicts,
-)
+from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     FILE,
@@ -42,14 +36,6 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
     read_videos,
 )
 from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
-
-_AR: Final = of_verdicts(
-    {"positive": NUMERATOR, "negative": DENOMINATOR, "unanswerable": DENOMINATOR}
-)
-_IR: Final = of_verdicts({"positive": DENOMINATOR, "negative": NUMERATOR, "unanswerable": NEITHER})
-_CR: Final = of_verdicts(
-    {"positive": NUMERATOR, "negative": NUMERATOR, "unanswerable": DENOMINATOR}
-)
 
 
 class VCapsBench(Benchmark[Question, AgreementJudgement]):
@@ -70,9 +56,20 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
         )
     }
     metrics = {
-        "ar": Metric(score=over_questions(vcapsbench_ar), ratios=_AR, labels=get_args(Agreement)),
-        "ir": Metric(score=over_questions(vcapsbench_ir), ratios=_IR, higher_is_better=False),
-        "cr": Metric(score=over_questions(vcapsbench_cr), ratios=_CR),
+        "ar": pooled(
+            vcapsbench_ar,
+            {"positive": NUMERATOR, "negative": DENOMINATOR, "unanswerable": DENOMINATOR},
+            labels=get_args(Agreement),
+        ),
+        "ir": pooled(
+            vcapsbench_ir,
+            {"positive": DENOMINATOR, "negative": NUMERATOR, "unanswerable": NEITHER},
+            higher_is_better=False,
+        ),
+        "cr": pooled(
+            vcapsbench_cr,
+            {"positive": NUMERATOR, "negative": NUMERATOR, "unanswerable": DENOMINATOR},
+        ),
     }
     headline = "ar"
     headline_means = "% of yes-no questions that the caption alone answers rightly"
@@ -84,13 +81,11 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
         "categories": tuple(GROUP_OF),
     }
     judge = staticmethod(judge_question)
-    judge_check = JudgeCheck(
-        tell=lambda question: tell_answer(question.question, question.answer),
-        credit=lambda judgement: (
-            None if judgement.verdict is None else float(judgement.verdict == "positive")
-        ),
+    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge_check = check_of_answers(
+        {"positive": 1.0},
+        silent=["unanswerable"],
         said=lambda _question, judgement: judgement.predicted_answer,
-        silent=frozenset({"unanswerable"}),
     )
     output_tokens = {"vcapsbench_answer": 25}
 
@@ -101,10 +96,6 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
     def questions(self, doc: Doc) -> list[Question]:
         """Return the questions of the official file."""
         return [Question(**question) for question in doc["questions"]]
-
-    def silent(self, question: Question, run: int) -> list[AgreementJudgement]:
-        """Judge an empty caption."""
-        return [silent_judgement(question, run)]
 
     def groups(
         self, _doc: Doc, question: Question, _judgement: AgreementJudgement | None

@@ -68,10 +68,21 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
     questions: dict[str, list[dict[str, str]]] = {}
     malformed: list[tuple[str, object]] = []
     for number, row in read_numbered_jsonl(path):
-        video_id, texts = _check_row(row, where=f"{path}, line {number}")
-        read = [(text, parse_question(text)) for text in texts]
-        questions.setdefault(video_id, []).extend(question for _, question in read if question)
-        malformed += [(video_id, text) for text, question in read if question is None]
+        video_id, texts = row.get("video_id"), row.get("qa")
+        where = f"{path}, line {number}"
+        if not isinstance(video_id, str) or not video_id.strip():
+            raise DataError(f"{where}: expected 'video_id' with a name, got {video_id!r:.80}")
+        if not isinstance(texts, list):
+            raise DataError(
+                f"{where}, video {video_id!r:.80}: expected 'qa' with a list, got {texts!r:.80}"
+            )
+        asked = questions.setdefault(video_id, [])
+        for text in texts:
+            question = parse_question(text)
+            if question is None:
+                malformed.append((video_id, text))
+            else:
+                asked.append(question)
     if not any(questions.values()):
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     _report(path, questions, malformed)
@@ -131,47 +142,29 @@ QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select)
 """Malformed strings are left out."""
 
 
-def _check_row(row: dict[str, object], *, where: str) -> tuple[str, list[object]]:
-    video_id, texts = row.get("video_id"), row.get("qa")
-    if not isinstance(video_id, str) or not video_id.strip():
-        raise DataError(f"{where}: expected 'video_id' with a name, got {video_id!r:.80}")
-    if not isinstance(texts, list):
-        raise DataError(
-            f"{where}, video {video_id!r:.80}: expected 'qa' with a list, got {texts!r:.80}"
-        )
-    return video_id, texts
-
-
 def _report(
     path: Path,
     questions: Mapping[str, Sequence[Mapping[str, str]]],
     malformed: Sequence[tuple[str, object]],
 ) -> None:
     """Log what was left out, and categories that the paper does not name."""
-    if malformed:
-        n_strings = sum(map(len, questions.values())) + len(malformed)
-        shown = "; ".join(f"{video_id}: {text!r:.80}" for video_id, text in malformed[:_N_SHOWN])
-        logger.warning(
-            "{}: {:,} of {:,} strings are not category*question*answer with the answer yes or no "
-            "and are left out, such as {}",
-            path,
-            len(malformed),
-            n_strings,
-            shown,
-        )
+    n_strings = sum(map(len, questions.values())) + len(malformed)
     empty = [video_id for video_id, asked in questions.items() if not asked]
-    if empty:
-        logger.warning(
-            "{}: {:,} videos have no question and are left out, such as {}",
-            path,
-            len(empty),
-            ", ".join(empty[:_N_SHOWN]),
-        )
     categories = {question["category"] for asked in questions.values() for question in asked}
-    if other := sorted(categories - set(GROUP_OF)):
-        logger.warning(
-            "{}: {:,} categories that the paper does not name count overall and in no group: {}",
-            path,
-            len(other),
-            ", ".join(other[:_N_SHOWN]),
-        )
+    other = sorted(categories - set(GROUP_OF))
+    findings = (
+        (
+            f"{len(malformed):,} of {n_strings:,} strings are not category*question*answer with "
+            "the answer yes or no and are left out, such as",
+            [f"{video_id}: {text!r:.80}" for video_id, text in malformed],
+        ),
+        (f"{len(empty):,} videos have no question and are left out, such as", empty),
+        (
+            f"{len(other):,} categories that the paper does not name count overall and in no "
+            "group:",
+            other,
+        ),
+    )
+    for finding, names in findings:
+        if names:
+            logger.warning("{}: {} {}", path, finding, ", ".join(names[:_N_SHOWN]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar, get_args
@@ -10,7 +11,14 @@ from typing import Final, TypeVar, get_args
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import Judgement, Match, MatchJudgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task, over_videos
+from lmms_eval_captions.lmms_eval_tasks.benchmark import (
+    Benchmark,
+    Doc,
+    Metric,
+    Task,
+    check_of_answers,
+    over_videos,
+)
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
@@ -47,14 +55,7 @@ _NOT_IN_ALL: Final = frozenset(
 def tasks_of_aspects(
     prefix: str, judge_prompts: Sequence[str] = (), *, note: str = "", **extras: str
 ) -> dict[str, Task]:
-    """Return a task for each aspect.
-
-    Args:
-        prefix: Beginning of the tasks' names, such as ``vdc``.
-        judge_prompts: Names of the judge's prompts.
-        note: Warning to readers of the numbers.
-        extras: Further fields of the signature.
-    """
+    """Return a task for each aspect, named with a prefix such as ``vdc``."""
     tasks = [
         Task(
             name=f"{prefix}_{aspect}",
@@ -109,14 +110,8 @@ class Vdc(Benchmark[Question, MatchJudgement]):
     right, missed = frozenset({"yes"}), frozenset({"no"})
     sections = {"aspects": ASPECTS, "categories": ()}
     judge = staticmethod(judge_question)
-    judge_check = JudgeCheck(
-        tell=lambda question: tell_answer(question.question, question.answer),
-        credit=lambda judgement: (
-            None if judgement.verdict is None else float(judgement.verdict == "yes")
-        ),
-        said=lambda _question, judgement: judgement.verdict,
-        silent=frozenset({"no"}),
-    )
+    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge_check = check_of_answers({"yes": 1.0}, silent=["no"])
     output_tokens = {"vdc_answer": 12, "vdc_match": 14}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
@@ -134,10 +129,6 @@ class Vdc(Benchmark[Question, MatchJudgement]):
     def questions(self, doc: Doc) -> list[Question]:
         """Return the pairs of the official file."""
         return [Question(**pair) for pair in doc["questions"]]
-
-    def silent(self, question: Question, run: int) -> list[MatchJudgement]:
-        """Judge an empty caption."""
-        return [silent_judgement(question, run)]
 
     def groups(
         self, doc: Doc, question: Question, _judgement: MatchJudgement | None
@@ -164,16 +155,13 @@ class VdcRouge(Vdc):
     headline_means = "ROUGE-L in % of answers from the caption alone and gold answers"
     right = missed = frozenset()
     judge = staticmethod(partial(judge_question, matcher=rouge_l))
+    silent = staticmethod(lambda question, run: [silent_judgement(question, run, matcher=rouge_l)])
     judge_check = JudgeCheck(
         tell=lambda question: tell_answer(question.question, question.answer),
         credit=lambda judgement: judgement.score,
         # An answer in free words: there is no verdict to be the same.
         said=lambda _question, _judgement: None,
     )
-
-    def silent(self, question: Question, run: int) -> list[MatchJudgement]:
-        """Judge an empty caption."""
-        return [silent_judgement(question, run, matcher=rouge_l)]
 
 
 class WithReferences(Benchmark[Q, J]):
@@ -206,12 +194,7 @@ PROTOCOLS: Final = (
     ClipProtocol(
         name="vdc",
         benchmark=VDC,
-        task=Task(
-            name="vdc",
-            caption_prompt="vdc_caption.detailed",
-            judge_prompts=VDC.tasks["vdc_detailed"].judge_prompts,
-            caption_chars=1200,
-        ),
+        task=replace(VDC.tasks["vdc_detailed"], name="vdc", fields={}, aspect=None),
         needs=frozenset({"questions"}),
         document=_clip_document,
     ),

@@ -15,6 +15,7 @@ from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
     QuestionFile,
     Row,
     of_json_lines,
+    read_pair,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
@@ -66,16 +67,10 @@ def read_pairs(value: object, *, where: str) -> list[Pair]:
     """
     if not isinstance(value, list):
         raise DataError(f"{where}: expected a list of question-answer pairs, got {value!r:.80}")
-    return [_pair(pair, where=f"{where}, question {i}") for i, pair in enumerate(value, 1)]
-
-
-def _pair(value: object, *, where: str) -> Pair:
-    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
-        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
-    pair = {field: value.get(field, "") for field in ("question", "answer", "category")}
-    if not all(isinstance(text, str) for text in pair.values()):
-        raise DataError(f"{where}: expected text, got {pair!r:.120}")
-    return pair
+    return [
+        read_pair(pair, "category", where=f"{where}, question {number}")
+        for number, pair in enumerate(value, 1)
+    ]
 
 
 def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:

@@ -29,6 +29,7 @@ class Vdd(WithReferences[Comparison, WholeJudgement]):
     headline_means = "% of captions that as a whole say what the reference caption says"
     right, missed = frozenset({"yes"}), frozenset({"no"})
     judge = staticmethod(judge_comparison)
+    silent = staticmethod(lambda question, run: [silent_description(question, run)])
     judge_check = JudgeCheck(
         tell=lambda question: question.reference,
         credit=lambda judgement: (
@@ -42,10 +43,6 @@ class Vdd(WithReferences[Comparison, WholeJudgement]):
     def questions(self, doc: Doc) -> list[Comparison]:
         """Return the one comparison."""
         return [Comparison(doc["reference"])]
-
-    def silent(self, question: Comparison, run: int) -> list[WholeJudgement]:
-        """Judge an empty caption."""
-        return [silent_description(question, run)]
 
 
 VDD: Final = Vdd()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -23,10 +24,11 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Metric,
     Task,
     Videos,
+    check_of_answers,
     over_questions,
+    pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,
@@ -53,10 +55,8 @@ from lmms_eval_captions.metrics.vidcapbench import (
     vidcapbench_pre,
 )
 
-_CREDIT: Final = {"correct": 1.0, "partial": 0.5, "neutral": 0.0, "wrong": 0.0}
 
-
-def tokenizer() -> tuple[TokenCounter | None, str | None]:
+def _tokenizer() -> tuple[TokenCounter | None, str | None]:
     """Return T5's counter, or why there is none."""
     try:
         return _tokenizer_at(data_settings().t5)
@@ -91,19 +91,12 @@ def _tokens_by_video(records: Sequence[CaptionRecord]) -> dict[str, list[int]]:
 
 def _tokens_of(records: Sequence[CaptionRecord]) -> list[float]:
     """Return the mean T5 tokens of each video's captions, none if they cannot be counted."""
-    if _no_tokens(records) is not None:
-        return []
-    return [fmean(counts) for counts in _tokens_by_video(records).values()]
+    videos = _tokens_by_video(records) if _no_tokens(records) is None else {}
+    return [*map(fmean, videos.values())]
 
 
 _ACC: Final = of_verdicts(
     {"correct": NUMERATOR, "partial": DENOMINATOR, "neutral": DENOMINATOR, "wrong": DENOMINATOR}
-)
-_PRE: Final = of_verdicts(
-    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": NEITHER, "wrong": DENOMINATOR}
-)
-_COV: Final = of_verdicts(
-    {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": DENOMINATOR, "wrong": NUMERATOR}
 )
 
 
@@ -116,15 +109,16 @@ def _con(videos: Videos, records: Sequence[CaptionRecord]) -> float:
 def _con_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> list[Parts]:
     """Return those of accuracy, and of one over the mean of the videos' tokens."""
     counts = _tokens_by_video(records)
-    tokens = []
-    for record in records:
+
+    def tokens(record: CaptionRecord) -> tuple[float, float]:
         n_tokens = record.fields.get("n_tokens")
-        if isinstance(n_tokens, int):
-            n_captions = len(counts[record.video_id])
-            tokens.append((1 / n_captions, n_tokens / n_captions))
-        else:
-            tokens.append(NEITHER)
-    return [[*acc, pair] for acc, pair in zip(_ACC(videos, records), tokens, strict=True)]
+        if not isinstance(n_tokens, int):
+            return NEITHER
+        n_captions = len(counts[record.video_id])
+        return 1 / n_captions, n_tokens / n_captions
+
+    pairs = map(tokens, records)
+    return [[*acc, pair] for acc, pair in zip(_ACC(videos, records), pairs, strict=True)]
 
 
 def _task(subset: str, note: str, note_level: Literal["INFO", "WARNING"]) -> Task:
@@ -168,8 +162,19 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
         "acc": Metric(
             score=over_questions(vidcapbench_acc), ratios=_ACC, labels=get_args(Correctness)
         ),
-        "pre": Metric(score=over_questions(vidcapbench_pre), ratios=_PRE),
-        "cov": Metric(score=over_questions(vidcapbench_cov), ratios=_COV),
+        "pre": pooled(
+            vidcapbench_pre,
+            {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": NEITHER, "wrong": DENOMINATOR},
+        ),
+        "cov": pooled(
+            vidcapbench_cov,
+            {
+                "correct": NUMERATOR,
+                "partial": NUMERATOR,
+                "neutral": DENOMINATOR,
+                "wrong": NUMERATOR,
+            },
+        ),
         "con": Metric(
             score=_con,
             # A percentage of 1 over one token, times 100 as the paper prints it.
@@ -178,7 +183,7 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
             ratios=_con_ratios,
             reads_fields=True,
             unavailable=_no_tokens,
-            unavailable_here=lambda: tokenizer()[1],
+            unavailable_here=lambda: _tokenizer()[1],
         ),
     }
     headline = "acc"
@@ -189,12 +194,8 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
         "sub_categories": tuple(chain.from_iterable(CATEGORIES.values())),
     }
     judge = staticmethod(judge_question)
-    judge_check = JudgeCheck(
-        tell=lambda question: tell_answer(question.question, question.answer),
-        credit=lambda judgement: None if judgement.verdict is None else _CREDIT[judgement.verdict],
-        said=lambda _question, judgement: judgement.verdict,
-        silent=frozenset({"neutral", "wrong"}),
-    )
+    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge_check = check_of_answers({"correct": 1.0, "partial": 0.5}, silent=["neutral", "wrong"])
     output_tokens = {"vidcapbench_answer": 12, "vidcapbench_judge": 60}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
@@ -221,10 +222,6 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
             for pair in doc["questions"]
         ]
 
-    def silent(self, question: Question, run: int) -> list[CorrectnessJudgement]:
-        """Judge an empty caption."""
-        return [silent_judgement(question, run)]
-
     def groups(
         self, _doc: Doc, question: Question, _judgement: CorrectnessJudgement | None
     ) -> dict[str, str]:
@@ -233,7 +230,7 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
 
     def fields(self, doc: Doc, caption: str | None) -> dict[str, object]:
         """Return the categories, and the caption's number of T5 tokens."""
-        counter, reason = tokenizer()
+        counter, reason = _tokenizer()
         return {
             "dimensions": [pair["primary_category"] for pair in doc["questions"]],
             "sub_categories": [pair["sub_category"] for pair in doc["questions"]],
@@ -265,11 +262,13 @@ PROTOCOLS: Final = (
     ClipProtocol(
         name="vidcapbench",
         benchmark=VIDCAPBENCH,
-        task=Task(
+        task=replace(
+            VIDCAPBENCH.tasks["vidcapbench_ae"],
             name="vidcapbench",
+            fields={},
             caption_prompt="vidcapbench_caption.free",
-            judge_prompts=VIDCAPBENCH.tasks["vidcapbench_ae"].judge_prompts,
-            caption_chars=800,
+            extras={},
+            note="",
         ),
         needs=frozenset({"questions"}),
         document=_clip_document,

@@ -17,6 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
     QuestionFile,
     Row,
     of_json_lines,
+    read_pair,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 
@@ -33,14 +34,11 @@ CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "video aesthetics": ("cinematography", "lighting", "style", "color", "composition"),
     "video content": ("subjects", "background", "events"),
     "video motion": (
-        "body movements",
-        "object motion",
-        "attribute changes",
-        "environmental motion",
+        "body movements", "object motion", "attribute changes", "environmental motion",
         "spatiotemporal transformations",
     ),
     "physical laws": ("spatial relationships", "counter intuitive", "common sense"),
-}
+}  # fmt: skip
 """Subcategories of each dimension (primary category), in the paper's order of dimensions."""
 Pair = dict[str, str]
 """``question``, its gold ``answer``, ``sub_category`` and ``primary_category``."""
@@ -57,10 +55,6 @@ def read_videos(settings: DataSettings, subset: str) -> list[dict[str, Any]]:
     Videos without a pair are asked nothing, and their captions' tokens count in ``con``: HE has
     questions about 543 of its 643 videos. They come last, so that with ``--limit`` documents have
     questions.
-
-    Args:
-        settings: Where the data is.
-        subset: One of ``SUBSETS``.
 
     Returns:
         ``video_id``, the base name of the file, as some copies of the data have a folder in front
@@ -90,18 +84,9 @@ def read_videos(settings: DataSettings, subset: str) -> list[dict[str, Any]]:
         f"{len(videos) - n_asked} videos without a pair are asked nothing, their captions' tokens "
         f"count in con; {len(rows) - len(videos)} rows repeat a video"
     )
-    _warn_of_unknown_categories(all_pairs, subset)
-    return sorted(videos.values(), key=lambda video: not video["questions"])
-
-
-def _base_name(video_dir: str) -> str:
-    return re.split(r"[/\\]", video_dir)[-1]
-
-
-def _warn_of_unknown_categories(pairs: Sequence[Pair], subset: str) -> None:
     unknown = Counter(
         f"{pair['primary_category']} / {pair['sub_category']}"
-        for pair in pairs
+        for pair in all_pairs
         if pair["sub_category"] not in CATEGORIES.get(pair["primary_category"], ())
     )
     if unknown:
@@ -110,6 +95,11 @@ def _warn_of_unknown_categories(pairs: Sequence[Pair], subset: str) -> None:
             f"VidCapBench-{subset}: {unknown.total()} pairs have categories that the paper does "
             f"not: {names}; they count, and have lines of their own in the breakdown"
         )
+    return sorted(videos.values(), key=lambda video: not video["questions"])
+
+
+def _base_name(video_dir: str) -> str:
+    return re.split(r"[/\\]", video_dir)[-1]
 
 
 def read_pairs(value: object, *, where: str) -> list[Pair]:
@@ -126,12 +116,8 @@ def read_pairs(value: object, *, where: str) -> list[Pair]:
 
 
 def _pair(value: object, *, where: str) -> Pair:
-    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
-        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
-    categories = {name: value.get(name, "") for name in ("sub_category", "primary_category")}
-    pair = {"question": value["question"], "answer": value["answer"], **categories}
-    if not all(isinstance(text, str) for text in pair.values()):
-        raise DataError(f"{where}: expected text, got {pair!r:.120}")
+    categories = ("sub_category", "primary_category")
+    pair = read_pair(value, *categories, where=where)
     for name in categories:
         pair[name] = " ".join(pair[name].lower().replace("_", " ").split()) or "none"
     return pair

@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.data.hub import hub_errors
 
 TokenCounter = Callable[[str], int]
 
@@ -28,9 +29,8 @@ _ADVICE: Final = (
 def token_counter(path: Path | None) -> TokenCounter:
     """Return a function from a text to its number of T5 tokens, >= 1.
 
-    Args:
-        path: T5's SentencePiece model, its ``tokenizer.json``, or a tokenizer folder; ``None`` for
-            flan-t5-base from the hub.
+    ``path`` is T5's SentencePiece model, its ``tokenizer.json``, or a folder of either; ``None``
+    stands for flan-t5-base from the hub.
 
     Raises:
         DataError: If there is no tokenizer, or it cannot be read; the message says what to do.
@@ -44,25 +44,19 @@ def token_counter(path: Path | None) -> TokenCounter:
 
 
 def _file_of(path: Path) -> Path:
-    names = [path] if path.is_file() else [path / _MODEL, path / _FAST]
-    for name in names:
-        if name.is_file():
-            return name
+    for file in (path, path / _MODEL, path / _FAST):
+        if file.is_file():
+            return file
     raise DataError(f"LMMS_CAPTIONS_T5: no {_MODEL} or {_FAST} at {path}; {_ADVICE}")
 
 
 def _from_hub() -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
 
-    # The bases are the errors of the library's HTTP client, which changes between versions.
-    client = cast("tuple[type[Exception], ...]", HfHubHTTPError.__bases__)
-    kinds: tuple[type[Exception], ...] = (OSError, ValueError, RuntimeError, *client)
     try:
         # A word list, which runs nothing, so that no revision is pinned.
-        file = hf_hub_download(HUB_REPO, _MODEL)  # nosec B615
-        return Path(file)
-    except kinds as error:
+        return Path(hf_hub_download(HUB_REPO, _MODEL))  # nosec B615
+    except hub_errors() as error:
         message = " ".join(str(error).split())[:200]
         raise DataError(f"{HUB_REPO} cannot be had from the hub: {message}; {_ADVICE}") from error
 
