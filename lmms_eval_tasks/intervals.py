@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan, lcm
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,10 +14,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
 from lmms_eval_captions.metrics.intervals import interval
-from lmms_eval_captions.metrics.parts import influences_of_videos, values_of_runs
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.metrics.parts import RatioParts
+from lmms_eval_captions.metrics.parts import RatioParts, influences_of_videos, values_of_runs
 
 CI_LOW: Final = "ci_low"
 CI_HIGH: Final = "ci_high"
@@ -74,12 +71,7 @@ class Measured:
         )
 
     def beside(self, metric: str = "", *, has_runs: bool) -> dict[str, Figure]:
-        """Return the figures that files hold next to the value and the standard error.
-
-        Args:
-            metric: Name of the metric, in a table of several.
-            has_runs: Whether there are several judge runs.
-        """
+        """Return the figures that files hold next to the value and the standard error."""
         figures = {
             **({_DEVIATION: self.deviation} if has_runs else {}),
             CI_LOW: self.low,
@@ -120,9 +112,7 @@ class Measured:
         >>> Measured(value=54.166, deviation=0.312, judge_share=0.123).judge_words
         "standard deviation 0.31; 12% of the interval's variance is the judge's"
         """
-        words = []
-        if self.deviation is not None:
-            words.append(f"standard deviation {self.deviation:.2f}")
+        words = [] if self.deviation is None else [f"standard deviation {self.deviation:.2f}"]
         if self.judge_share is not None:
             words.append(f"{self.judge_share:.0%} of the interval's variance is the judge's")
         return "; ".join(words)
@@ -152,12 +142,8 @@ def measured_over(
 ) -> Measured:
     """Return the plain mean of a metric over tasks, such as that of ``vdc_score``.
 
-    Captions of one video are one cluster, whatever task they are of.
-
-    Args:
-        benchmark: That of all tasks.
-        name: One of its metrics.
-        sets: The captions of each task, none of them empty; one set for a pooled group.
+    Captions of one video are one cluster, whatever task they are of. ``sets`` are the captions of
+    each task, none of them empty; one set for a pooled group.
     """
     benchmark, sets = weighted(benchmark, sets)
     metric = benchmark.metrics[name]
@@ -181,11 +167,7 @@ def parts_by_video(
 ) -> RatioParts | None:
     """Return what each video adds to a metric, ``None`` if it cannot be computed.
 
-    Args:
-        metric: The metric.
-        runs: What it reads of these captions.
-        records: The captions.
-        videos: Ids of all videos, by default those of the captions.
+    ``videos`` are the ids of all videos, by default those of the captions.
     """
     of_captions = _parts_by_caption(metric, runs, records)
     if of_captions is None:
@@ -209,11 +191,13 @@ def _parts_by_caption(
 
 def measured(metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measured]:
     """Return metrics with their intervals, from what each video adds."""
-    n_videos = [
-        0 if parts is None else int(parts.any(axis=(0, 2, 3, 4)).sum()) for _, parts in metrics
-    ]
+
+    def n_videos(index: int) -> int:
+        parts = metrics[index][1]
+        return 0 if parts is None else int(parts.any(axis=(0, 2, 3, 4)).sum())
+
     # Metrics over equally many videos share the draws of the bootstrap, the last of which are kept.
-    order = sorted(range(len(metrics)), key=n_videos.__getitem__)
+    order = sorted(range(len(metrics)), key=n_videos)
     by_index = {index: _measured(*metrics[index]) for index in order}
     return [by_index[index] for index in range(len(metrics))]
 

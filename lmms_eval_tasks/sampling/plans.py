@@ -51,12 +51,8 @@ _VARIABLE: Final = "LMMS_CAPTIONS_CHEAP_JUDGE"
 def cheap_judge(settings: JudgeSettings, judge: str) -> Model | None:
     """Return the judge that answers every question, ``None`` without one.
 
-    Args:
-        settings: Those of the run.
-        judge: Name of the judge that is asked a sample.
-
     Raises:
-        SettingsError: If it cannot be asked, or is the judge itself.
+        SettingsError: If it cannot be asked, or is the judge itself, by its name.
     """
     text = settings.cheap_judge
     if text is None:
@@ -124,19 +120,14 @@ class PendingCaption(Generic[J]):
 
     def keys(self) -> list[float]:
         """Return a random number in [0, 1) for each question, always the same."""
-        start = blake2b(_encoded(f"{self.task}\0{self.video_id}"), digest_size=8)
         keys, seen = [], Counter[str]()
         for name in self.names:
             # Two questions with the same text have different numbers.
             seen[name] += 1
-            digest = start.copy()
-            digest.update(_encoded(f"\0{name}\0{seen[name]}"))
-            keys.append(int.from_bytes(digest.digest()[:7], "big") / 2.0**56)
+            text = f"{self.task}\0{self.video_id}\0{name}\0{seen[name]}"
+            digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            keys.append(int.from_bytes(digest[:7], "big") / 2.0**56)
         return keys
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 class SamplingPlans:
@@ -178,6 +169,7 @@ class _Plan:
         self.captions: list[PendingCaption[Any]] = []
         self.done: Future[None] = Future()
         self._benchmark = benchmark
+        self._metric = benchmark.metrics[benchmark.headline]
         self._settings = settings
 
     def run(self) -> None:
@@ -211,11 +203,10 @@ class _Plan:
                 f"correct that or unset it; all replies are kept. The most frequent reason: "
                 f"{reasons.most_common(1)[0][0]}"
             )
-        metrics = self._benchmark.metrics
         return [
             {
-                name: [[v for judgement in caption for v in metric.values(judgement)]]
-                for name, metric in metrics.items()
+                name: [[*chain.from_iterable(map(metric.values, caption))]]
+                for name, metric in self._benchmark.metrics.items()
             }
             for caption in judged
         ]
@@ -229,30 +220,31 @@ class _Plan:
             order.setdefault(caption.task, []).extend(keys)
         for keys in order.values():
             keys.sort()
-        tasks, n = list(order), sum(map(len, order.values()))
+        n = sum(map(len, order.values()))
         n_wanted: float = max(FEW, _FIRST * n)
         while True:
             share = 1.0 if n_wanted >= _NEARLY_ALL * n else n_wanted / n
+            weights = [[0.0] * len(caption.names) for caption in self.captions]
+            n_asked = 0
+            for of_task in order.values():
+                n_of_task = min(len(of_task), max(2, ceil(share * len(of_task))))
+                n_asked += n_of_task
+                for _, index, question in of_task[:n_of_task]:
+                    weights[index][question] = len(of_task) / n_of_task
+            self._ask(weights)
             samples = [
                 Sample(
-                    weights=[0.0] * len(caption.names),
-                    stratum=tasks.index(caption.task),
+                    weights=weights[index],
+                    stratum=list(order).index(caption.task),
                     rank=self._settings.rank,
                     cheap=cheap[index] if cheap and share < 1 else {},
                 )
                 for index, caption in enumerate(self.captions)
             ]
-            n_asked = 0
-            for keys in order.values():
-                n_of_task = min(len(keys), max(2, ceil(share * len(keys))))
-                n_asked += n_of_task
-                for _, index, question in keys[:n_of_task]:
-                    samples[index].weights[question] = len(keys) / n_of_task
-            self._ask(samples)
-            estimated = self._estimate(samples, tasks)
+            estimated = self._estimate(samples)
             if estimated.trust:
                 samples = [replace(sample, lam=estimated.trust) for sample in samples]
-                estimated = self._estimate(samples, tasks)
+                estimated = self._estimate(samples)
             is_enough = estimated.half_width <= half_width
             if n_asked == n or is_enough or self._has_too_few_verdicts():
                 break
@@ -265,7 +257,7 @@ class _Plan:
         logger.info(
             "{}: {:,} of {:,} questions were asked, which gives {} within {:.3f} points of what "
             "all of this process's would give (95%){}",
-            ", ".join(tasks),
+            ", ".join(order),
             n_asked,
             n,
             self._benchmark.headline,
@@ -273,13 +265,13 @@ class _Plan:
             f"; trust in the cheap judge {samples[0].lam:.2f} of 1" if cheap else "",
         )
 
-    def _ask(self, samples: Sequence[Sample]) -> None:
-        """Have the questions of samples answered, and those alone that were not before."""
+    def _ask(self, weights: Sequence[Sequence[float]]) -> None:
+        """Have the chosen questions answered, and those alone that were not before."""
         asked = []
-        for caption, sample in zip(self.captions, samples, strict=True):
+        for caption, of_caption in zip(self.captions, weights, strict=True):
             indices = [
                 index
-                for index, weight in enumerate([*sample.weights] * caption.n_runs)
+                for index, weight in enumerate([*of_caption] * caption.n_runs)
                 if weight > 0 and index not in caption.answered
             ]
             if indices:
@@ -295,11 +287,11 @@ class _Plan:
         n_unscored = sum(judgement.reason is not None for judgement in judged)
         return n_unscored > max(_MOST_UNSCORED, self._settings.max_unscored) * len(judged)
 
-    def _estimate(self, samples: Sequence[Sample], tasks: Sequence[str]) -> Estimate:
+    def _estimate(self, samples: Sequence[Sample]) -> Estimate:
         """Return the headline by what is answered so far."""
-        benchmark, name = self._benchmark, self._benchmark.headline
-        metric = benchmark.metrics[name]
-        is_pooled = bool(benchmark.pooled_group) and {*tasks} == {*benchmark.tasks}
+        benchmark, metric = self._benchmark, self._metric
+        tasks = {caption.task for caption in self.captions}
+        is_pooled = bool(benchmark.pooled_group) and tasks == {*benchmark.tasks}
         nothing = (None,) * metric.n_values
         captions = []
         for caption, sample in zip(self.captions, samples, strict=True):
@@ -307,8 +299,8 @@ class _Plan:
             answers = [caption.answered.get(index) for index in range(caption.n_runs * n)]
             values = [metric.values(answer[0]) if answer else nothing for answer in answers]
             runs = [
-                weighted_run(metric, name, [*chain.from_iterable(values[at : at + n])], sample)
-                for at in range(0, len(values), n)
+                weighted_run(metric, benchmark.headline, [*chain.from_iterable(of_run)], sample)
+                for of_run in (values[at : at + n] for at in range(0, len(values), n))
             ]
             captions.append((0 if is_pooled else sample.stratum, sample.stratum, runs))
         return estimate(metric, captions)

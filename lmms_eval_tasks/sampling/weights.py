@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from lmms_eval_captions.lmms_eval_tasks.ratios import NEITHER, FunctionOfSums, MeanOfMeans
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Videos
+from lmms_eval_captions.lmms_eval_tasks.ratios import (
+    NEITHER,
+    FunctionOfSums,
+    MeanOfMeans,
+    Parts,
+    Ratios,
+)
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Values
 from lmms_eval_captions.lmms_eval_tasks.signature import CHEAP, PRECISION
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Metric, Videos
-    from lmms_eval_captions.lmms_eval_tasks.ratios import Parts, Ratios
-    from lmms_eval_captions.metrics.parts import Floats, Indices
+from lmms_eval_captions.metrics.parts import Floats, Indices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +92,7 @@ def weighted(
 ) -> tuple[Benchmark[Any, Any], Sequence[Sequence[CaptionRecord]]]:
     """Return a benchmark whose metrics read weighted values, and records that hold them.
 
-    Both are returned as they are if all questions were asked.
-
-    Args:
-        benchmark: That of the captions.
-        sets: Captions of one or more tasks.
+    Both are returned unchanged if all questions were asked.
     """
     if not any(record.sample for records in sets for record in records):
         return benchmark, sets
@@ -125,16 +124,15 @@ def weighted_run(
     """Return the questions of a caption in one judge run, as parts of a metric."""
     if not _can_be_weighted(metric):
         return []
-    questions = _by_question(metric, values)
-    pairs = _pairs(metric, questions)
+    pairs = _pairs(metric, values)
     sample = sample or Sample(weights=[1.0] * len(pairs))
-    lam, cheap_pairs = 0.0, [NEITHER] * len(pairs)
+    lam, cheap_pairs = 0.0, [(NEITHER, False)] * len(pairs)
     if name in sample.cheap:
-        lam, cheap_pairs = sample.lam, _pairs(metric, _by_question(metric, sample.cheap[name][0]))
+        lam, cheap_pairs = sample.lam, _pairs(metric, sample.cheap[name][0])
     return [
-        Weighted(*pair, *cheap, weight, lam, weight > 0 and all(v is None for v in question))
-        for question, pair, cheap, weight in zip(
-            questions, pairs, cheap_pairs, sample.weights, strict=True
+        Weighted(*pair, *cheap, weight, lam, weight > 0 and is_unscored)
+        for (pair, is_unscored), (cheap, _), weight in zip(
+            pairs, cheap_pairs, sample.weights, strict=True
         )
     ]
 
@@ -158,15 +156,15 @@ def _can_be_weighted(metric: Metric) -> bool:
     return metric.ratios is not None and not isinstance(metric.ratios, FunctionOfSums)
 
 
-def _by_question(metric: Metric, values: Sequence[object]) -> list[Sequence[object]]:
-    n = metric.n_values
-    return [values[at : at + n] for at in range(0, len(values), n)]
-
-
-def _pairs(metric: Metric, questions: Sequence[Sequence[object]]) -> list[tuple[float, float]]:
-    """Return what each question alone adds to the first ratio of a metric."""
-    ratios = cast("Ratios", metric.ratios)
-    return [parts[0] for parts in ratios(questions, [_NOBODY] * len(questions))]
+def _pairs(metric: Metric, values: Sequence[object]) -> list[tuple[tuple[float, float], bool]]:
+    """Return what each question adds to the first ratio of a metric, and if it is unscored."""
+    n, ratios = metric.n_values, cast("Ratios", metric.ratios)
+    questions = [values[at : at + n] for at in range(0, len(values), n)]
+    parts = ratios(questions, [_NOBODY] * len(questions))
+    return [
+        (part[0], all(value is None for value in question))
+        for question, part in zip(questions, parts, strict=True)
+    ]
 
 
 def _ratios(
@@ -174,14 +172,12 @@ def _ratios(
 ) -> list[Parts]:
     """Return what each caption adds: the first ratio is weighted, others are the captions' own."""
     rows = [(index, *question) for index, video in enumerate(videos) for question in video]
-    cell, *columns = np.array(rows, np.float64).reshape(-1, 1 + len(Weighted._fields)).T
-    *_, tops, bottoms = _scaled(metric, cell.astype(np.intp), *columns)
-    first: list[tuple[float, float]] = list(
-        zip(
-            *(np.bincount(cell.astype(np.intp), part, len(videos)) for part in (tops, bottoms)),
-            strict=True,
-        )
+    indices, *columns = np.array(rows, np.float64).reshape(-1, 1 + len(Weighted._fields)).T
+    cell = indices.astype(np.intp)
+    tops, bottoms = (
+        np.bincount(cell, part, len(videos)) for part in _scaled(metric, cell, *columns)[-2:]
     )
+    first: list[tuple[float, float]] = list(zip(tops, bottoms, strict=True))
     if not metric.reads_fields or metric.ratios is None:
         return [[pair] for pair in first]
     others = metric.ratios([()] * len(records), records)
@@ -193,16 +189,8 @@ def _scaled(metric: Metric, cell: Indices, *columns: Floats) -> tuple[Floats, ..
     """Return the columns of :class:`Weighted` such that a metric is a ratio of their sums.
 
     In a mean over videos, each caption counts once, and its scored questions stand for its unscored
-    ones.
-
-    Args:
-        metric: The metric.
-        cell: Caption and judge run of each question, as one number.
-        columns: The fields of :class:`Weighted`.
-
-    Returns:
-        Numerators and denominators by the judge and by the cheap judge; the trust; and what each
-        question adds to the numerator and the denominator over all questions.
+    ones. ``cell`` is the caption and judge run of each question, as one number. The last two
+    columns are what each question adds to numerator and denominator over all questions.
     """
     top, bottom, cheap_top, cheap_bottom, weight, lam, is_unscored = columns
     if isinstance(metric.ratios, MeanOfMeans):
@@ -313,10 +301,8 @@ def certificate_of(
         sets: The captions of each task, of all processes; one set for a pooled group.
 
     Returns:
-        ``None`` if no task was sampled. Else ``precision`` as in the signature; ``asked`` and
-        ``questions`` of one judge run; the ``value`` that all would give and the ``half_width`` of
-        its 95% interval; ``cheap_judge``, ``correlation`` of its verdicts with the judge's, and
-        ``trust`` in them.
+        ``None`` if no task was sampled. Else the ``value`` that all questions would give, the
+        ``half_width`` of its 95% interval, and the design; ``asked`` is of one judge run.
     """
     metric, name = benchmark.metrics[benchmark.headline], benchmark.headline
     extras = [r.extras for records in sets for r in records if PRECISION in r.extras]
