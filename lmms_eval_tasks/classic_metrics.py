@@ -110,9 +110,7 @@ def plain_words(texts: Sequence[str]) -> list[str]:
 def bleu_counts(candidate: str, references: Sequence[str]) -> tuple[int, ...]:
     """Return the counts that :func:`metrics.captioning.bleu` sums: lengths, n-grams, matches.
 
-    Args:
-        candidate: Words between single spaces.
-        references: At least one, of the same form; the one nearest in length gives the length.
+    All texts are words between single spaces; the reference nearest in length gives the length.
     """
     from pycocoevalcap.bleu.bleu_scorer import cook_refs, cook_test
 
@@ -132,12 +130,10 @@ def rouge_of_words(candidate: str, references: Sequence[str]) -> float:
 def cider_of_words(
     candidates: Mapping[str, str], references: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """Return the CIDEr of some candidates, in [0, 10].
+    """Return the CIDEr of some candidates, in [0, 10], by item.
 
-    Args:
-        candidates: Item to words between single spaces.
-        references: All items to their references, of the same form: the frequency of an n-gram is
-            counted over all of them, whatever is scored.
+    All texts are words between single spaces. The frequency of an n-gram is counted over the
+    references of all items, whatever is scored.
     """
     from pycocoevalcap.cider.cider_scorer import CiderScorer
 
@@ -156,8 +152,7 @@ def meteor_statistics(
 ) -> list[tuple[float, ...]]:
     """Return the statistics that :func:`metrics.captioning.meteor` sums.
 
-    Texts are words between single spaces. The program takes some seconds to start, and then serves
-    this process until it ends.
+    Texts are words between single spaces.
 
     Raises:
         DataError: If there is no Java, or it fails.
@@ -177,13 +172,9 @@ def meteor_statistics(
 def classic_scores(
     candidates: Sequence[str], references: Sequence[Sequence[str]]
 ) -> dict[str, list[float]]:
-    """Return the score of every candidate against its references, by metric.
+    """Return the score of every candidate against its references, at least one, by metric.
 
     Texts are split into words by the PTB tokenizer; CIDEr weighs words by the items given.
-
-    Args:
-        candidates: Shape (n_items,).
-        references: Shape (n_items,), at least one for each item.
 
     Returns:
         Metric of ``CLASSIC`` to shape (n_items,): in [0, 1], CIDEr in [0, 10].
@@ -197,9 +188,8 @@ def classic_scores(
     own, rest = words[: len(candidates)], iter(words[len(candidates) :])
     others = [[next(rest) for _ in of_item] for of_item in references]
     by_name = {str(index): of_item for index, of_item in enumerate(others)}
-    own_by_name = {str(index): text for index, text in enumerate(own)}
-    ciders = cider_of_words(own_by_name, by_name)
-    listed = {name: [text] for name, text in own_by_name.items()}
+    listed = {name: [text] for name, text in zip(by_name, own, strict=True)}
+    ciders = cider_of_words(dict(zip(by_name, own, strict=True)), by_name)
     bleus = Bleu(4).compute_score(by_name, listed, verbose=0)[1] if listed else [[]] * 4
     return {
         "BLEU-1": [float(value) for value in bleus[0]],

@@ -1,7 +1,5 @@
 """Hooks of ``own_gveval_ref_free``, which the YAML files name."""
 
-from __future__ import annotations
-
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.sample.vision import SeenObject, SeenShot, read_shots
+from lmms_eval_captions.lmms_eval_tasks.sample.vision import (
+    MAX_OBJECTS,
+    SeenObject,
+    SeenShot,
+    read_shots,
+)
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     NUMBERS,
     in_each_shot,
@@ -15,7 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
 )
 from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
 from lmms_eval_captions.model_wrappers.captioner import Captioner
-from lmms_eval_captions.model_wrappers.model_args import Generation
+from lmms_eval_captions.model_wrappers.model_args import Generation, at_least_one
 from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 from lmms_eval_captions.model_wrappers.video.sampling import Uniform
 
@@ -29,20 +33,15 @@ _FOCUS_WORDS = {
 
 
 class CaptionBaseline(Captioner):
-    """A captioner that needs no GPU and no weights.
-
-    It tries a pipeline from clip to score with captions that depend on the clip, and gives a floor
-    that a real captioner should be well above.
+    """A captioner that needs no GPU and no weights: a floor for real captioners.
 
     Args:
         n_frames: Frames looked at in each clip, >= 1.
         batch_size: Taken for compatibility; captions are written one by one.
-        common: ``decode_threads``, ``max_pixels``; see ``Captioner``. ``device`` has no effect:
-            everything runs on the CPU.
+        common: See ``Captioner``. ``device`` has no effect: everything runs on the CPU.
 
     Raises:
-        SettingsError: If ``n_frames`` is not a whole number of at least 1, or for an argument that
-            is unknown or cannot be used.
+        SettingsError: For an argument that is unknown or cannot be used.
     """
 
     def __init__(
@@ -53,23 +52,14 @@ class CaptionBaseline(Captioner):
         **common: object,
     ) -> None:
         super().__init__(batch_size=1, **common)  # type: ignore[arg-type] # checked by the base
-        if not isinstance(n_frames, int) or isinstance(n_frames, bool) or n_frames < 1:
-            raise SettingsError(
-                f"--model_args: expected n_frames as a whole number of at least 1, got {n_frames!r}"
-            )
-        self.n_frames = n_frames
-        self.sampling = Uniform(n_frames)
+        self.sampling = Uniform(at_least_one("--model_args: n_frames", n_frames))
         self._shots: dict[Path, list[SeenShot]] = {}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:  # noqa: ARG002 (of the base's)
         """Forget the clips of an earlier call: the files may have changed."""
         self._shots.clear()
 
-    def prepare(
-        self,
-        jobs: Sequence[CaptionJob],
-        generation: Generation,  # noqa: ARG002 (of the base's signature)
-    ) -> list[list[SeenShot]]:
+    def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[list[SeenShot]]:  # noqa: ARG002
         """Measure each job's clip once for all prompts."""
         for job in jobs:
             if job.path not in self._shots:
@@ -97,8 +87,6 @@ def focus_of(prompt: str) -> str:
 
     >>> focus_of("Describe any camera zooms, pans, or angle changes.")
     'camera'
-    >>> focus_of("Describe the video in detail: camera, background and main subject.")
-    'all'
     """
     text = prompt.lower()
     asked = [focus for focus, words in _FOCUS_WORDS.items() if any(word in text for word in words)]
@@ -124,7 +112,7 @@ def describe(shots: Sequence[SeenShot], focus: str = "all") -> str:
 
 
 def _objects(shot: SeenShot) -> list[str]:
-    if shot.is_cluttered:
+    if len(shot.objects) > MAX_OBJECTS:
         return ["Many separate parts are visible."]
     groups: dict[tuple[str | None, ...], list[SeenObject]] = {}
     for thing in shot.objects:
@@ -139,15 +127,13 @@ def _alike(things: Sequence[SeenObject]) -> str:
     """Return a sentence about objects that look and move alike."""
     first, is_one = things[0], len(things) == 1
     name = f"{first.color} {first.shape or 'area'}"
-    subject = f"{NUMBERS[len(things)]} {name}s"
-    if is_one:
-        subject = f"{with_article(name)} {position(first.center)}"
-    if first.motion is None:
-        predicate = "is visible" if is_one else "are visible"
-    elif first.motion == "still":
-        predicate = "does not move" if is_one else "do not move"
-    else:
-        predicate = f"{'moves' if is_one else 'move'} {first.motion}"
+    subject = f"{with_article(name)} {position(first.center)}"
+    predicates = {None: "is visible", "still": "does not move"}
+    predicate = predicates.get(first.motion, f"moves {first.motion}")
+    if not is_one:
+        subject = f"{NUMBERS[len(things)]} {name}s"
+        predicates = {None: "are visible", "still": "do not move"}
+        predicate = predicates.get(first.motion, f"move {first.motion}")
     return f"{subject[0].upper()}{subject[1:]} {predicate}."
 
 

@@ -16,7 +16,7 @@ _MIN_AREA, _MIN_LETTER_AREA = 0.005, 0.001
 _MARK_PIXELS: Final = (6, 150)
 """Sizes of the marks of a pattern, in pixels."""
 _MIN_MARKS: Final = 20
-_MAX_OBJECTS: Final = 8
+MAX_OBJECTS: Final = 8
 """More parts than this are clutter, not objects."""
 _MIN_MOTION, _MIN_SHIFT, _MIN_ZOOM = 0.08, 0.06, 1.12
 """Smallest motion of an object, and smallest shift and magnification by the camera, that count;
@@ -62,11 +62,6 @@ class SeenShot:
     """Predicate such as ``pans to the left``; ``None`` if the movement is not clear."""
     light: str | None
     """``the same``, ``darker`` or ``brighter``; ``None`` if it is not clear."""
-
-    @property
-    def is_cluttered(self) -> bool:
-        """True if there are too many parts to call them objects."""
-        return len(self.objects) > _MAX_OBJECTS
 
 
 def read_shots(frames: NDArray[np.uint8]) -> list[SeenShot]:
@@ -114,11 +109,10 @@ def _read_shot(frames: NDArray[np.uint8]) -> SeenShot:
     camera, placement = _read_camera(gray)
     # Dim light turns colours into black and brown: they are named in the brightest frame.
     brightest = frames[int(gray.mean(axis=(1, 2)).argmax())]
-    names = _color_names(brightest)
-    shares = {str(name): float(np.mean(names == name)) for name in np.unique(names)}
+    names, counts = np.unique(_color_names(brightest), return_counts=True)
+    shares = dict(zip(names.tolist(), (counts / counts.sum()).tolist(), strict=True))
     background, n_marks, parts = _read_layout(frames[0])
-    _, _, last_parts = _read_layout(frames[-1])
-    letters = _letters(parts)
+    last_parts, letters = _read_layout(frames[-1])[2], _letters(parts)
     objects = [
         replace(part, motion=_motion(part, last_parts, placement))
         for part in parts
@@ -294,17 +288,13 @@ def _shape(patch: NDArray[np.uint8]) -> str | None:
 def _letters(parts: list[SeenObject]) -> list[SeenObject]:
     """Return parts that look like letters: odd outlines, three or more of a colour in a row."""
     odd = [part for part in parts if part.shape is None and part.height >= 0.05]
-    return [
-        part
-        for part in odd
-        if sum(
-            part.color == other.color
-            and abs(part.center[1] - other.center[1]) < 0.3 * part.height
-            and 0.7 < other.height / part.height < 1.4
-            for other in odd
-        )
-        >= 3
-    ]
+
+    def is_like(part: SeenObject, other: SeenObject) -> bool:
+        is_in_row = abs(part.center[1] - other.center[1]) < 0.3 * part.height
+        is_as_high = 0.7 < other.height / part.height < 1.4
+        return part.color == other.color and is_in_row and is_as_high
+
+    return [part for part in odd if sum(is_like(part, other) for other in odd) >= 3]
 
 
 def _motion(

@@ -63,7 +63,6 @@ class Sample:
 _Z_95: Final = 1.96
 _FEW_ASKED: Final = 50
 """Questions of a group below which the cheap judge's verdicts on the others do not count."""
-_NO_RATIO: Final = "it is no ratio of sums, and cannot be computed of a sample of the questions"
 _NOBODY: Final = CaptionRecord(
     task="", video_id="", judge="", runs=0, protocol=0, extras={}, n_questions=0, n_unscored=0
 )
@@ -113,7 +112,8 @@ def weighted_metric(metric: Metric) -> Metric:
     """Return the metric that reads weighted values."""
     metric = replace(metric, n_values=1, labels=())
     if not _can_be_weighted(metric):
-        return replace(metric, unavailable=lambda _records: _NO_RATIO)
+        why = "it is no ratio of sums, and cannot be computed of a sample of the questions"
+        return replace(metric, unavailable=lambda _records: why)
     ratios = partial(_ratios, metric)
     return replace(metric, ratios=ratios, score=partial(_score, ratios, metric.scale))
 
@@ -140,16 +140,16 @@ def weighted_run(
 def counts_in(runs: Sequence[Sequence[Sequence[object]]], n_values: int) -> tuple[int, int]:
     """Count the asked questions of the judge run with most, and the unscored ones of all runs.
 
-    Args:
-        runs: Values that a metric reads, weighted or not; shape (n_runs, n_captions, ...).
-        n_values: Values of each question.
+    ``runs`` are the values that a metric reads, weighted or not, ``n_values`` of each question.
     """
-    questions = [[value for values in run for value in values[::n_values]] for run in runs]
-    is_asked = [[not isinstance(v, Weighted) or v.weight > 0 for v in run] for run in questions]
-    is_unscored = [
-        v.is_unscored if isinstance(v, Weighted) else v is None for run in questions for v in run
-    ]
-    return max(map(sum, is_asked)), sum(is_unscored)
+    n_asked, n_unscored = [], 0
+    for run in runs:
+        questions = [value for values in run for value in values[::n_values]]
+        n_asked.append(sum(not isinstance(v, Weighted) or v.weight > 0 for v in questions))
+        n_unscored += sum(
+            v.is_unscored if isinstance(v, Weighted) else v is None for v in questions
+        )
+    return max(n_asked), n_unscored
 
 
 def _can_be_weighted(metric: Metric) -> bool:
@@ -305,21 +305,21 @@ def certificate_of(
         ``half_width`` of its 95% interval, and the design; ``asked`` is of one judge run.
     """
     metric, name = benchmark.metrics[benchmark.headline], benchmark.headline
-    extras = [r.extras for records in sets for r in records if PRECISION in r.extras]
+    pairs = [(term, record) for term, records in enumerate(sets) for record in records]
+    extras = [record.extras for _, record in pairs if PRECISION in record.extras]
     if not extras:
         return None
     captions, n_asked, lam = [], 0, 0.0
     strata: dict[tuple[int, int] | None, int] = {}
-    for term, records in enumerate(sets):
-        for record in records:
-            sample = Sample.of(record)
-            drawn_in = None if sample is None else (sample.rank, sample.stratum)
-            runs = [weighted_run(metric, name, run, sample) for run in record.values[name]]
-            captions.append((term, strata.setdefault(drawn_in, len(strata)), runs))
-            lam = max(lam, 0.0 if sample is None else sample.lam)
-            # Nothing was asked about a caption that is empty or missing.
-            if record.n_population:
-                n_asked += sum(question.weight > 0 for question in runs[0])
+    for term, record in pairs:
+        sample = Sample.of(record)
+        drawn_in = None if sample is None else (sample.rank, sample.stratum)
+        runs = [weighted_run(metric, name, run, sample) for run in record.values[name]]
+        captions.append((term, strata.setdefault(drawn_in, len(strata)), runs))
+        lam = max(lam, 0.0 if sample is None else sample.lam)
+        # Nothing was asked about a caption that is empty or missing.
+        if record.n_population:
+            n_asked += sum(question.weight > 0 for question in runs[0])
     score, half_width, _, correlation = estimate(metric, captions)
     cheap = extras[0].get(CHEAP)
     return {
@@ -341,18 +341,17 @@ def words_of(certificate: Mapping[str, Any]) -> str:
     >>> words_of({**certificate, "cheap_judge": None})
     '15,412 of 96,825 questions were asked; all would give 42.31 +- 0.48 (95%)'
     """
-    asked, questions = certificate["asked"], certificate["questions"]
-    value, half_width = certificate["value"], certificate["half_width"]
+    asked, questions, value, half_width, cheap = (
+        certificate[name] for name in ("asked", "questions", "value", "half_width", "cheap_judge")
+    )
     if half_width == 0:
         return f"all {asked:,} questions were asked: fewer would not be precise enough"
     text = f"{asked:,} of {questions:,} questions were asked"
     if value is None or half_width is None:
         return f"{text}, and what all would give is not known"
     text += f"; all would give {value:.2f} +- {half_width:.2f} (95%)"
-    cheap, correlation = certificate["cheap_judge"], certificate.get("correlation")
-    if cheap is None:
-        return text
-    text += f"; {cheap} was asked all"
-    if correlation is not None:
-        text += f", its verdicts correlate {correlation:.2f} with the judge's"
+    if cheap is not None:
+        text += f"; {cheap} was asked all"
+        if certificate["correlation"] is not None:
+            text += f", its verdicts correlate {certificate['correlation']:.2f} with the judge's"
     return text
