@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.data import archives
-from lmms_eval_captions.lmms_eval_tasks.data.archives import BrokenArchiveError, unpack
+from lmms_eval_captions.lmms_eval_tasks.data import hub
+from lmms_eval_captions.lmms_eval_tasks.data.hub import BrokenArchiveError, unpack
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,11 +123,11 @@ def test_bombs_are_refused_before_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An archive that unpacks to a hundred times its size, or to too many files."""
-    monkeypatch.setattr(archives, "ALWAYS_BYTES", 2**20)
+    monkeypatch.setattr(hub, "ALWAYS_BYTES", 2**20)
     refuses(tar(tmp_path / "v.tar.gz", ("a", tarfile.REGTYPE, "0" * 2**22)), "more than .* bytes")
     with zipfile.ZipFile(tmp_path / "v.zip", "w", zipfile.ZIP_DEFLATED) as bundle:
         bundle.writestr("a", bytes(2**22))
     refuses(tmp_path / "v.zip", "more than .* bytes")
-    monkeypatch.setattr(archives, "MOST_FILES", 3)
+    monkeypatch.setattr(hub, "MOST_FILES", 3)
     many = tar(tmp_path / "many.tar", *((str(n), tarfile.REGTYPE, "") for n in range(4)))
     refuses(many, "more than 3 members")

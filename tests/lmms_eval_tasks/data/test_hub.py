@@ -20,9 +20,8 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.data.archives import unpack
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
-from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_file, fetch_videos
+from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_file, fetch_videos, unpack
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
 
 if TYPE_CHECKING:
