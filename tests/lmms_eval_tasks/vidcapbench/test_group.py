@@ -13,13 +13,13 @@ from breakdowns import kept_breakdown
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import read_whole
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench import group, hooks
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 Item = dict[str, Any]
 METRICS: dict[str, Any] = {
-    str(entry["metric"]): entry["aggregation"] for entry in group.group_metric_list[:4]
+    str(entry["metric"]): entry["aggregation"] for entry in hooks.group_metric_list[:4]
 }
 
 
