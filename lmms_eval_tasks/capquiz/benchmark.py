@@ -129,11 +129,6 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
         above = {"super_categories": SUPER_OF[domain]} if domain in SUPER_OF else {}
         return {**group, "types": kind, **above, "domains": domain}
 
-    def fields(self, doc: Doc, _caption: str | None) -> dict[str, object]:
-        """Return the question types and the domain."""
-        categories = [question["category"] for question in doc["questions"]]
-        return {"categories": categories, "domain": doc["domain"]}
-
 
 CAPQUIZ: Final = CapQuiz()
 

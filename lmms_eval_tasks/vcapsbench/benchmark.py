@@ -106,12 +106,8 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
         return {**group, "categories": category}
 
     def fields(self, doc: Doc, _caption: str | None) -> dict[str, object]:
-        """Return the categories, and the numbers of malformed questions."""
-        return {
-            "categories": [question["category"] for question in doc["questions"]],
-            "n_malformed": doc["n_malformed"],
-            "n_malformed_in_file": doc["n_malformed_in_file"],
-        }
+        """Return the file's number of malformed questions."""
+        return {"n_malformed_in_file": doc["n_malformed_in_file"]}
 
     def summary(self, records: Sequence[CaptionRecord]) -> dict[str, object]:
         """Return the file's number of malformed questions, which every record has."""
@@ -123,12 +119,7 @@ VCAPSBENCH: Final = VCapsBench()
 
 def _clip_document(clip: Clip) -> Doc:
     questions = [_question(value, number) for number, value in enumerate(clip.questions or (), 1)]
-    return {
-        "video_id": clip.clip_id,
-        "questions": questions,
-        "n_malformed": 0,
-        "n_malformed_in_file": 0,
-    }
+    return {"video_id": clip.clip_id, "questions": questions, "n_malformed_in_file": 0}
 
 
 def _question(value: object, number: int) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -58,8 +57,7 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
 
     Returns:
         ``video_id``, ``questions``, each with ``category``, ``question`` and ``answer`` (yes or
-        no), ``n_malformed``, the number of this video's strings that are left out, and
-        ``n_malformed_in_file``, that of all videos, also of those without any question.
+        no), and ``n_malformed_in_file``, the number of strings of all videos that are left out.
 
     Raises:
         DataError: If the file is missing or a row is not of the official shape.
@@ -86,14 +84,9 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
     if not any(questions.values()):
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
     _report(path, questions, malformed)
-    n_malformed = Counter(video_id for video_id, _ in malformed)
+    n_malformed = len(malformed)
     return [
-        {
-            "video_id": video_id,
-            "questions": asked,
-            "n_malformed": n_malformed[video_id],
-            "n_malformed_in_file": len(malformed),
-        }
+        {"video_id": video_id, "questions": asked, "n_malformed_in_file": n_malformed}
         for video_id, asked in questions.items()
         if asked
     ]

@@ -228,12 +228,10 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
         """Return the dimension and the subcategory."""
         return {"dimensions": question.dimension, "sub_categories": question.sub_category}
 
-    def fields(self, doc: Doc, caption: str | None) -> dict[str, object]:
-        """Return the categories, and the caption's number of T5 tokens."""
+    def fields(self, _doc: Doc, caption: str | None) -> dict[str, object]:
+        """Return the caption's number of T5 tokens, or why it is not known."""
         counter, reason = _tokenizer()
         return {
-            "dimensions": [pair["primary_category"] for pair in doc["questions"]],
-            "sub_categories": [pair["sub_category"] for pair in doc["questions"]],
             "n_tokens": None if counter is None or caption is None else counter(caption),
             **({} if reason is None else {"con_reason": reason}),
         }

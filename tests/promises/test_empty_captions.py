@@ -96,7 +96,6 @@ CASES = {
         {
             "video_id": "v",
             "questions": _questions(category="color", answer="yes"),
-            "n_malformed": 0,
             "n_malformed_in_file": 0,
         },
         {"ar": 0.0, "ir": NAN, "cr": 0.0},

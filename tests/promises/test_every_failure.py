@@ -291,7 +291,7 @@ def _vcapsbench_doc(video: int) -> Doc:
         }
         for number in range(N_QUESTIONS)
     ]
-    counts = {"n_malformed": 0, "n_malformed_in_file": 0}
+    counts = {"n_malformed_in_file": 0}
     return {"video_id": f"clip{video}.mp4", "questions": questions, **counts}
 
 

@@ -81,9 +81,9 @@ def test_malformed_strings_are_counted_and_reported(tmp_path: Path, logged: list
         {"video_id": "d.mp4", "qa": []},
     )
     videos = read_videos(settings)
-    assert [(v["video_id"], len(v["questions"]), v["n_malformed"]) for v in videos] == [
-        ("a.mp4", 1, 2),
-        ("b.mp4", 1, 0),
+    assert [(v["video_id"], len(v["questions"]), v["n_malformed_in_file"]) for v in videos] == [
+        ("a.mp4", 1, 3),
+        ("b.mp4", 1, 3),
     ]
     assert any("3 of 5 strings" in line and "a.mp4: 'nonsense'" in line for line in logged)
     assert any("2 videos have no question" in line and "c.mp4, d.mp4" in line for line in logged)
@@ -143,7 +143,7 @@ def test_the_sample_is_official_and_well_formed(
     settings = _settings(sample_root(tmp_path))
     videos = read_videos(settings)
     assert len(videos) == 12
-    assert not any(video["n_malformed"] for video in videos)
+    assert not any(video["n_malformed_in_file"] for video in videos)
     assert all(
         VCAPSBENCH.video_path(settings, {"video_id": video["video_id"]}).is_file()
         for video in videos
