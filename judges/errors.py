@@ -12,10 +12,8 @@ from lmms_eval_captions.judges.files import whole
 INSTALL_EVAL: Final = "pip install 'lmms-eval-captions[eval]'"
 """Command that adds lmms-eval and what captioning needs to a base install."""
 BROKEN_OFF: Final = "connection broken off"
-"""Kind of failure: the server ended a connection without an answer."""
 NOT_CONNECTED: Final = "not connected"
-"""Kind of failure: there is no connection to the server."""
-
+"""Kinds of :class:`JudgeUnavailableError` that others tell apart."""
 
 Failure = Literal["unreadable", "refused", "unavailable", "silent", "stopped"]
 """Kind of failure: no readable reply, refused by the endpoint, no reply, no reply to any request,
@@ -25,8 +23,7 @@ or nothing more is asked of the model."""
 class CaptionsError(Exception):
     """Base of every error that this package raises on purpose.
 
-    Its text ends in logs and samples, so lone surrogates in it, of file names or servers' words,
-    are replaced when it is read.
+    Its text ends in logs and samples, so lone surrogates in it are replaced.
     """
 
     def __str__(self) -> str:
@@ -49,41 +46,27 @@ class CaptionError(CaptionsError):
     """Captions that a run needs are missing or unreadable."""
 
 
-class StoreError(CaptionsError):
-    """The cache folder cannot be read or written (disk full, no permission)."""
-
-
 class JudgeError(CaptionsError):
-    """Base of everything that can go wrong between a question and its verdict.
-
-    Attributes:
-        may_be_billed: Whether the request may have been answered and billed.
-        status: HTTP status of the answer, ``None`` if there was none.
-        said: The server's own text, without secrets.
-        parameter: Parameter that the server names as the cause; empty if it names none.
-        failure: Kind of failure of the question.
-    """
+    """Base of everything that can go wrong between a question and its verdict."""
 
     may_be_billed = False
+    """The request may have been answered and billed."""
     status: int | None = None
-    said = ""
-    parameter = ""
+    """HTTP status of the answer, ``None`` if there was none."""
+    said = parameter = ""
+    """The server's own text without secrets, and the parameter that it names as the cause."""
     failure: ClassVar[Failure] = "unavailable"
 
 
 class JudgeUnavailableError(JudgeError):
     """A failure that can pass: 429, 5xx, a timeout, a dropped connection, a garbled response.
 
-    Attributes:
-        retry_after_s: Seconds the server asked to wait, or ``None``.
-        rate_limited: Whether the server said that requests come too fast (429).
-        told_limit: Whether it also said that nothing is left of a limit.
-        timed_out: Whether the reply was not complete in time, here or at a gateway.
-        kind: Short description, equal for equal failures.
-        is_own: Whether only this request is to blame: an answer of 200 without a reply.
+    Its ``kind`` is a short description, equal for equal failures; ``is_own`` says that only this
+    request is to blame, as of an answer of 200 without a reply.
     """
 
     told_limit = False
+    """The server said that nothing is left of a limit."""
 
     def __init__(
         self,
@@ -125,6 +108,10 @@ class JudgeStoppedError(JudgeError):
     """Nothing more can be judged in this run (401, 403, 404, endpoint gone, disk full)."""
 
     failure: ClassVar[Failure] = "stopped"
+
+
+class StoreError(JudgeStoppedError):
+    """The cache folder cannot be read or written (disk full, no permission)."""
 
 
 class EndpointSilentError(JudgeStoppedError):

@@ -1,11 +1,8 @@
 """Files of users and of others: JSON, JSON lines and YAML, plain or gzipped.
 
 Whatever is wrong with a file is an ``OSError`` or a ``ValueError``; the caller says which file it
-was and what to do.
-
-Texts from outside may hold lone surrogates, which no UTF-8 file takes: a single one cuts
-lmms-eval's sample log, or ends the run. Each is replaced by U+FFFD when a text is read; pairs
-become their character.
+was and what to do. Texts from outside may hold lone surrogates, which no UTF-8 file takes. Each is
+replaced by U+FFFD when a text is read; pairs become their character.
 """
 
 from __future__ import annotations
@@ -38,22 +35,14 @@ _ESCAPE: Final = re.compile(
 
 
 def whole(text: str) -> str:
-    r"""A text that can be written as UTF-8; unchanged if it already can.
-
-    >>> whole("a dog \ud83d") == "a dog \ufffd", whole("\ud83d\ude00") == "\U0001f600"
-    (True, True)
-    """
+    """A text that can be written as UTF-8; unchanged if it already can."""
     if text.isascii() or _HALF.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def whole_json(text: str) -> str:
-    r"""JSON whose strings can all be written as UTF-8; unchanged if they already can.
-
-    >>> whole_json(r'["\ud83d", "\ud83d\ude00", "\\ud83d"]')
-    '["\\ufffd", "\\ud83d\\ude00", "\\\\ud83d"]'
-    """
+    """JSON whose strings can all be written as UTF-8; unchanged if they already can."""
     if "\\ud" not in text and "\\uD" not in text:
         return text if text.isascii() else whole(text)
     return whole(_ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text))
@@ -82,11 +71,7 @@ class BadLineError(ValueError):
 def write_atomically(path: Path, content: bytes) -> None:
     """Write or replace a file in one step; its folder is made.
 
-    Of several processes that write it at once, one wins. A process that is killed leaves a hidden
-    draft next to it at most. The content may be lost in a power cut.
-
-    Raises:
-        OSError: If it cannot be written; an earlier file is still there.
+    A process that is killed leaves a hidden draft next to it at most.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.partial")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,10 +88,8 @@ def open_file(path: Path) -> Iterator[IO[bytes]]:
     """A file's bytes, unpacked if they are gzipped, whatever its name.
 
     Raises:
-        OSError: If it cannot be read, is a folder, a pipe or a device (which may never end), or its
-            packed data are damaged.
-        ValueError: If it is text of another encoding than UTF-8, or larger than ``MOST_BYTES``
-            unpacked.
+        OSError: If it is not a regular file, cannot be read, or its packed data are damaged.
+        ValueError: If it is not UTF-8 text, or larger than ``MOST_BYTES`` unpacked.
     """
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
@@ -160,11 +143,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def parse_json(raw: bytes, repeated: list[str] | None = None) -> object:
-    """The value of JSON text in UTF-8; of a repeated key the last value counts.
-
-    Raises:
-        ValueError: If it is no JSON, is not UTF-8, or is nested too deep.
-    """
+    """The value of JSON text in UTF-8; of a repeated key the last value counts."""
 
     def noted(pairs: list[tuple[str, object]]) -> dict[str, object]:
         value = dict(pairs)
@@ -191,12 +170,7 @@ class _YamlLoader(yaml.SafeLoader):
 
 
 def read_yaml_file(path: Path) -> object:
-    """Read a user's YAML or JSON file.
-
-    Raises:
-        OSError: If it cannot be read, or is no regular file.
-        ValueError: If it is no YAML in UTF-8; in words of one line.
-    """
+    """Read a user's YAML or JSON file; a ``ValueError`` in one line if it is neither."""
     text = read_whole(path).decode("utf-8-sig")
     try:
         value: object = _YamlLoader(text).get_single_data()

@@ -8,10 +8,17 @@ from typing import Literal
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
 
 Match = Literal["yes", "no"]
-"""Match of a predicted answer with the gold answer."""
-
 Correctness = Literal["correct", "partial", "neutral", "wrong"]
 """Grade of a predicted answer: 2, 1, 0 and -1 of VidCapBench's judge."""
+YesNo = Literal["yes", "no", "unanswerable"]
+Agreement = Literal["positive", "negative", "unanswerable"]
+"""VCapsBench: the caption gives the gold answer, the other one, or does not speak of it."""
+QuizOutcome = Literal["true_positive", "false_positive", "false_negative"]
+"""CapQuiz: the right option, a wrong one, or "Cannot be determined"."""
+Scoring = Literal["logprobs", "plain"]
+"""Source of a score: the probabilities of its tokens, or its number alone."""
+ScoreDistribution = tuple[tuple[float, float], ...]
+"""(number, probability) of every number that a score may be, probabilities summing to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +77,6 @@ class WordsJudgement(Judgement):
     """Counts that :func:`metrics.meteor.meteor` sums; ``None`` if METEOR cannot run."""
 
 
-YesNo = Literal["yes", "no", "unanswerable"]
-"""Answer of a judge to a yes-no question from a caption alone."""
-
-Agreement = Literal["positive", "negative", "unanswerable"]
-"""VCapsBench: the caption gives the gold answer, the other one, or does not speak of it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreementJudgement(Judgement):
     """VCapsBench: one yes-no question, asked several times about the caption."""
@@ -88,10 +88,6 @@ class AgreementJudgement(Judgement):
     """Answer in each reply, ``None`` if it is unreadable."""
     predicted_answer: YesNo | None
     verdict: Agreement | None
-
-
-QuizOutcome = Literal["true_positive", "false_positive", "false_negative"]
-"""CapQuiz: the right option, a wrong one, or "Cannot be determined"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,13 +112,6 @@ class CorrectnessJudgement(Judgement):
     predicted_answer: str | None
     """The judge's answer from the caption alone, ``None`` if it gave none."""
     verdict: Correctness | None
-
-
-ScoreDistribution = tuple[tuple[float, float], ...]
-"""(number, probability) of every number that a score may be, probabilities summing to 1."""
-
-Scoring = Literal["logprobs", "plain"]
-"""Source of a score: the probabilities of its tokens, or its number alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,8 @@ form that is answered is used from then on; what was left out is in the signatur
 stays that of the original request.
 
 Some servers answer to any model's name. Names of one family differ only in organisation, version
-or release tag: ``gpt-4o`` and ``gpt-4o-2024-08-06``, ``mistral-large-latest`` and
-``mistral-large-2411``, ``deepseek-chat-v3-0324:free``. Replies of the family count, and the
-signature has the name; replies of another family end judging.
+or release tag. Replies of the family count, and the signature has the name; replies of another
+family end judging.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import inf
 from typing import Any, Final, NamedTuple
@@ -42,7 +41,6 @@ _TAG: Final = re.compile(r"(?:[:@][^/]*|[-.](?:latest|preview|exp|experimental))
 _VERSION: Final = re.compile(
     r"[-@](?:20\d\d-?\d\d-?\d\d|20\d\d-?\d\d|\d\d-\d\d|\d\d-20\d\d|\d{4}|0\d\d)$", re.ASCII
 )
-_SHOWN: Final = 300
 
 
 @lru_cache(maxsize=1024)
@@ -59,10 +57,6 @@ def is_same_model(first: str, second: str) -> bool:
 
     >>> is_same_model("gpt-4o", "gpt-4o-2024-08-06"), is_same_model("gpt-4o", "gpt-4o-mini")
     (True, False)
-    >>> is_same_model("mistral-large-latest", "mistral-large-2411")
-    True
-    >>> is_same_model("gemini-2.5-pro", "models/gemini-2.5-pro-preview-05-06")
-    True
     """
     is_plain = _PLAIN.fullmatch(first) and _PLAIN.fullmatch(second)
     return bool(is_plain) and is_same_name(_family(first), _family(second))
@@ -81,21 +75,23 @@ def _family(name: str) -> str:
 def served_name(
     served: str | None, asked: str, alias: str | None, urls: tuple[str, ...], role: Role
 ) -> str | None:
-    """Return the name under which a model answered, if it says more than the one asked for.
-
-    A name of another version is logged once.
-    """
+    """Return the name under which a model answered, if it says more than the one asked for."""
     if served is None or is_same_name(served, alias or asked):
         return None
     if not is_own(served, asked, alias):
-        raise JudgeStoppedError(_wrong_model(served, asked, alias, urls, role=role))
+        words, given = WORDS[role], repr(served[:300])
+        expected = f"{asked!r}" + (f" (or {alias!r}, its alias)" if alias else "")
+        renamed = f"if it is only another name of {asked!r}, set {words.alias} to it: the reply is "
+        renamed = "" if words.alias == words.model else f"{renamed}kept and counts then; "
+        raise JudgeStoppedError(
+            f"the {words.who} at {', '.join(map(redact_url, urls))} answered as {given}, but "
+            f"{expected} was asked for: {words.work} stopped. If {given} is the {words.who} that "
+            f"you want, set {words.model} to that name; {renamed}otherwise start {asked!r} there"
+        )
     versions = [_VERSION.search(name.casefold()) for name in (served, asked)]
     if all(versions):
-        logger.warning(
-            "{!r} was asked for and {!r} answered, another version; its name is in the signature",
-            asked,
-            served,
-        )
+        said = "another version; its name is in the signature"
+        logger.warning("{!r} was asked for and {!r} answered, {}", asked, served, said)
     return served
 
 
@@ -103,24 +99,6 @@ def is_own(served: str | None, asked: str, alias: str | None) -> bool:
     """Return whether a reply's model is the one that was asked for."""
     names = filter(None, (asked, alias))
     return served is None or any(is_same_model(served, name) for name in names)
-
-
-def _wrong_model(
-    served: str, asked: str, alias: str | None, urls: Sequence[str], *, role: Role
-) -> str:
-    words, given = WORDS[role], repr(served[:_SHOWN])
-    expected = f"{asked!r}" + (f" (or {alias!r}, its alias)" if alias else "")
-    renamed = (
-        ""
-        if words.alias == words.model
-        else f"if it is only another name of {asked!r}, set {words.alias} to it: the reply is kept "
-        "and counts then; "
-    )
-    return (
-        f"the {words.who} at {', '.join(map(redact_url, urls))} answered as {given}, but "
-        f"{expected} was asked for: {words.work} stopped. If {given} is the {words.who} that you "
-        f"want, set {words.model} to that name; {renamed}otherwise start {asked!r} there"
-    )
 
 
 Send = Callable[[Request], Awaitable[Reply]]
@@ -155,7 +133,6 @@ _TOO_LARGE: Final = re.compile(
     r"|\bexceeds (?:the )?(?:maximum |max )?(?:payload|body|request) size",
     re.IGNORECASE,
 )
-_MOST_CHANGES: Final = 8
 _BROKEN_OFF_N: Final = 3
 """Connections that are broken off with added parameters, and answered without, before these are
 left out: mlx_lm.server ends a connection if ``top_k`` is negative."""
@@ -210,20 +187,6 @@ class _Form(NamedTuple):
         return self._replace(left_out=tuple(dict.fromkeys((*self.left_out, *names))))
 
 
-_USUAL: Final = _Form()
-
-
-@dataclass(slots=True)
-class _Model:
-    """Knowledge of one model."""
-
-    form: _Form
-    has_answered: bool = False
-    n_helped: Counter[_Form] = field(default_factory=Counter)
-    """Forms to how often they were answered after another one was refused."""
-    refused_bytes: float = inf
-
-
 class Adaptations:
     """Sends requests in the form that their model takes."""
 
@@ -236,24 +199,26 @@ class Adaptations:
         n_replicas: int = 1,
         is_batch: bool = False,
     ) -> None:
-        self._words = words
-        self._added = added or {}
-        self._not_taken = tuple(not_taken)
-        self._n_replicas = n_replicas
-        self._is_batch = is_batch
-        self._models: dict[str, _Model] = {}
+        self._words, self._added = words, added or {}
+        self._first_form = _Form(tuple(not_taken))
+        self._n_replicas, self._is_batch = n_replicas, is_batch
+        self._forms: dict[str, _Form] = {}
+        """Model to the form that it takes, as far as is known."""
+        self._answered: set[str] = set()
+        self._n_helped: Counter[tuple[str, _Form]] = Counter()
+        """How often a model answered a form after another one was refused."""
+        self._refused_bytes: dict[str, float] = {}
 
     async def send(self, request: Request, attempt: int, send: Send) -> Reply:
         """Return the reply to a request, with the parameters that were left out."""
-        known = self._models.get(request.model)
-        if known is None:
-            known = self._models[request.model] = _Model(_Form(left_out=self._not_taken))
-        usual = form = known.form
-        if form.shrinks and len(request.body(attempt)) < known.refused_bytes:
+        model = request.model
+        usual = form = self._forms.setdefault(model, self._first_form)
+        n_bytes = len(request.body(attempt)) if form.shrinks else inf
+        if n_bytes < self._refused_bytes.get(model, inf):
             form = form._replace(shrinks=0)
         first: JudgeError | None = None
         n_least = 1
-        for _ in range(_MOST_CHANGES):
+        for _ in range(8):
             sent = await self._formed(request, attempt, form)
             if sent is None:
                 break
@@ -262,25 +227,28 @@ class Adaptations:
             except JudgeError as error:
                 self._check_sight(request, error)
                 first = first or error
-                changed = self._changed(form, usual, error, request, known)
+                changed = self._changed(form, usual, error, request)
                 if changed is None:
                     break
-                usual, form, n_least = known.form, changed[0], max(n_least, changed[1])
+                usual, form, n_least = self._forms[model], changed[0], max(n_least, changed[1])
             else:
                 if first is None or form == usual:
-                    known.has_answered = True
+                    self._answered.add(model)
                 else:
-                    self._learn(known, form, len(request.body(attempt)), first, n_least)
+                    self._learn(request, attempt, form, first, n_least)
                 if not form.left_out:
                     return reply
-                return replace(reply, refused=_refused(form, request, attempt))
+                asked = request.parameters(attempt)
+                refused = [name for name in form.left_out if name in asked]
+                if SYSTEM_ROLE in form.left_out and _has_system(request):
+                    refused.append(SYSTEM_ROLE)
+                return replace(reply, refused=tuple(refused))
         raise first or JudgeRequestError("no form of the request can be sent")
 
     def _check_sight(self, request: Request, error: JudgeError) -> None:
         """Raise if an error says that the model cannot be shown what a request shows."""
-        shown = request.shown
+        shown, words = request.shown, self._words
         if shown and error.status != 429 and cannot_see(error.said or str(error)):
-            words = self._words
             advice = words.video if shown == "a video" else words.sight
             raise BlindModelError(
                 f"the {words.who} {request.model!r} cannot be shown {shown}: {error}; {advice}"
@@ -288,13 +256,12 @@ class Adaptations:
 
     async def _formed(self, request: Request, attempt: int, form: _Form) -> Request | None:
         """Return a request in a form; ``None`` if pictures cannot be that small."""
-        if form == _USUAL and not self._added:
+        if not (form.left_out or form.shrinks or self._added):
             return request
         instead: Sequence[Message] | None = None
         if form.shrinks:
-            if request.shrink is None:
-                return None
-            instead = await asyncio.to_thread(request.shrink, form.shrinks)
+            if request.shrink is not None:
+                instead = await asyncio.to_thread(request.shrink, form.shrinks)
             if instead is None:
                 return None
         if SYSTEM_ROLE in form.left_out:
@@ -309,25 +276,26 @@ class Adaptations:
         return request.sent_as(left_out=left_out, added_params=added, instead=instead)
 
     def _changed(  # noqa: PLR0911 - one return for each form
-        self, form: _Form, usual: _Form, error: JudgeError, request: Request, known: _Model
+        self, form: _Form, usual: _Form, error: JudgeError, request: Request
     ) -> tuple[_Form, int] | None:
         """Return the next form to try after an error, and how often it must help to be learned."""
-        if usual != known.form and (_is_refusal(error) or _is_broken_off(error)):
-            return known.form, 0  # learned meanwhile, from another request
+        known = self._forms[request.model]
+        is_refusal = isinstance(error, JudgeRequestError) and error.status in _REFUSING
+        is_broken_off = isinstance(error, JudgeUnavailableError) and error.kind == BROKEN_OFF
+        if usual != known and (is_refusal or is_broken_off):
+            return known, 0  # learned meanwhile, from another request
         if error.status == 413 or (error.status in _REFUSING and _TOO_LARGE.search(str(error))):
-            smaller = form._replace(shrinks=form.shrinks + 1)
-            return None if request.shrink is None else (smaller, 1)
-        is_new = not known.has_answered or self._n_replicas > 1
-        is_refusal = _is_refusal(error)
+            return (form._replace(shrinks=form.shrinks + 1), 1) if request.shrink else None
+        is_new = request.model not in self._answered or self._n_replicas > 1
         is_extended = bool(self._added) and _ADDED not in form.left_out
         # A server of a few lines of Python fails (500) at what it does not expect.
         is_named = any(name in error.said for name in self._added)
         if is_extended and is_named and (is_refusal or error.status == 500):
             return form.without(_ADDED), 1
-        if is_refusal and (named := self._named(form, error, request, is_new=is_new)):
+        if is_refusal and (named := _named(form, error, request, is_new=is_new)):
             return form.without(named), 1
-        if is_extended and is_new and (is_refusal or error.status == 404 or _is_broken_off(error)):
-            return form.without(_ADDED), _BROKEN_OFF_N if _is_broken_off(error) else 1
+        if is_extended and is_new and (is_refusal or error.status == 404 or is_broken_off):
+            return form.without(_ADDED), _BROKEN_OFF_N if is_broken_off else 1
         if not is_refusal or not is_new or self._is_batch:
             return None
         folded = form.without(SYSTEM_ROLE)
@@ -336,67 +304,49 @@ class Adaptations:
         bare = form.without(*(name for name in _OPTIONAL if name in request.parameters(0)))
         return None if bare == form else (bare, _GUESSES_N)
 
-    def _named(self, form: _Form, error: JudgeError, request: Request, *, is_new: bool) -> str:
-        """Return the parameter that an error is about; empty if none of those that were sent."""
-        asked = [*request.parameters(0), SYSTEM_ROLE]
-        sendable = [name for name in asked if name in _WITHOUT or name in _OPTIONAL]
-        for name in (name for name in sendable if name not in form.left_out):
-            if name == error.parameter or (name == "logprobs" and "logprobs" in error.parameter):
-                return name
-            if is_new and re.search(rf"(?<![A-Za-z]){name.removesuffix('s')}", error.said):
-                return name
-        return ""
-
     def _learn(
-        self, known: _Model, form: _Form, n_bytes: int, refusal: JudgeError, n_least: int
+        self, request: Request, attempt: int, form: _Form, refusal: JudgeError, n_least: int
     ) -> None:
         """Use a form that was answered from now on, once it has helped ``n_least`` times."""
-        known.n_helped[form] += 1
-        if known.n_helped[form] < n_least:
+        model, before = request.model, self._forms[request.model]
+        self._n_helped[model, form] += 1
+        if self._n_helped[model, form] < n_least:
             return
         if form.shrinks:
-            known.refused_bytes = min(known.refused_bytes, n_bytes)
-        before = known.form
-        known.form = before.without(*form.left_out)
-        known.form = known.form._replace(shrinks=max(before.shrinks, form.shrinks))
-        known.has_answered = True
-        for name in known.form.left_out[len(before.left_out) :]:
+            most = self._refused_bytes.get(model, inf)
+            self._refused_bytes[model] = min(most, len(request.body(attempt)))
+        known = before.without(*form.left_out)
+        self._forms[model] = known._replace(shrinks=max(before.shrinks, form.shrinks))
+        self._answered.add(model)
+        for name in known.left_out[len(before.left_out) :]:
             if name == _ADDED:
-                logger.info(
-                    "requests are sent without {}: the server's own sampling settings are used "
-                    "({})",
-                    ", ".join(self._added),
-                    refusal,
-                )
-                continue
-            words = _WITHOUT.get(name, f"requests are sent without {name}")
-            logger.warning("{}: {}", words.format(results=self._words.results), refusal)
+                names = ", ".join(self._added)
+                words = f"requests are sent without {names}: the server's own sampling settings are"
+                logger.info("{} used ({})", words, refusal)
+            else:
+                words = _WITHOUT.get(name, f"requests are sent without {name}")
+                logger.warning("{}: {}", words.format(results=self._words.results), refusal)
         if form.shrinks > before.shrinks:
             logger.warning(
-                "the {} refuses requests this large: pictures are sent with 1/{} of their "
-                "pixels ({})",
-                self._words.who,
-                2**form.shrinks,
-                refusal,
+                f"the {self._words.who} refuses requests this large: pictures are sent with "
+                f"1/{2**form.shrinks} of their pixels ({refusal})"
             )
 
 
-def _refused(form: _Form, request: Request, attempt: int) -> tuple[str, ...]:
-    asked = request.parameters(attempt)
-    is_folded = SYSTEM_ROLE in form.left_out and _has_system(request)
-    return (*(name for name in form.left_out if name in asked), *[SYSTEM_ROLE] * is_folded)
+def _named(form: _Form, error: JudgeError, request: Request, *, is_new: bool) -> str:
+    """Return the parameter that an error is about; empty if none of those that were sent."""
+    for name in (*request.parameters(0), SYSTEM_ROLE):
+        if name in form.left_out or not (name in _WITHOUT or name in _OPTIONAL):
+            continue
+        if name == error.parameter or (name == "logprobs" and "logprobs" in error.parameter):
+            return name
+        if is_new and re.search(rf"(?<![A-Za-z]){name.removesuffix('s')}", error.said):
+            return name
+    return ""
 
 
 def _has_system(request: Request) -> bool:
     return any(message["role"] == "system" for message in request.messages)
-
-
-def _is_refusal(error: JudgeError) -> bool:
-    return isinstance(error, JudgeRequestError) and error.status in _REFUSING
-
-
-def _is_broken_off(error: JudgeError) -> bool:
-    return isinstance(error, JudgeUnavailableError) and error.kind == BROKEN_OFF
 
 
 def _folded(messages: Sequence[Message]) -> list[Message]:
@@ -405,8 +355,7 @@ def _folded(messages: Sequence[Message]) -> list[Message]:
     others: list[dict[str, Any]] = [dict(m) for m in messages if m["role"] != "system"]
     if system and others:
         content, text = others[0]["content"], "\n\n".join(system)
-        if isinstance(content, list):
-            others[0]["content"] = [{"type": "text", "text": text}, *content]
-        else:
-            others[0]["content"] = f"{text}\n\n{content}"
+        is_list = isinstance(content, list)
+        part = [{"type": "text", "text": text}]
+        others[0]["content"] = [*part, *content] if is_list else f"{text}\n\n{content}"
     return list(others)

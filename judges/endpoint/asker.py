@@ -12,15 +12,11 @@ from typing import Final, NamedTuple, TypeVar
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.adapt import (
-    Adaptations,
-    is_own,
-    is_same_name,
-    served_name,
-)
+from lmms_eval_captions.judges import errors
+from lmms_eval_captions.judges.endpoint.adapt import Adaptations, is_own, is_same_name, served_name
 from lmms_eval_captions.judges.endpoint.dialects import DIALECTS
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
-from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS, RoleWords
+from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, WORDS
 from lmms_eval_captions.judges.endpoint.limits import Flight, Slots
 from lmms_eval_captions.judges.endpoint.progress import Meter, Progress
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
@@ -37,18 +33,7 @@ from lmms_eval_captions.judges.endpoint.request import (
     Usage,
 )
 from lmms_eval_captions.judges.endpoint.store import StoredReplies, UnsavedReplyError
-from lmms_eval_captions.judges.errors import (
-    NOT_CONNECTED,
-    BlindModelError,
-    EndpointSilentError,
-    Failure,
-    GaveUpError,
-    JudgeError,
-    JudgeRequestError,
-    JudgeStoppedError,
-    JudgeUnavailableError,
-    TooLateError,
-)
+from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 
 T = TypeVar("T")
 
@@ -61,7 +46,6 @@ _MOST_FORBIDDEN: Final = 3
 _MANY_FAIL: Final = 0.2
 _MORE_ATTEMPTS: Final = 3
 """Attempts, as a multiple, if more than that share of requests fails."""
-_MOST_DOUBLINGS: Final = 30
 _LIVELY_DOUBLINGS: Final = 2
 """Most doublings of the back-off while other requests are answered."""
 _NOISE_DOUBLINGS: Final = -2
@@ -74,6 +58,8 @@ class _Attempts:
 
     started_s: float
     since_s: float
+    """Time of the first failure."""
+    latest_s: float = -inf
     n_failures: int = 0
     n_failed: int = 0
     """Failures except 429; one that took several time-outs counts as so many."""
@@ -81,27 +67,10 @@ class _Attempts:
     n_timeouts: int = 0
     timed_out_s: float = 0.0
     n_alone: int = 0
-    """Failures before which other requests were answered."""
+    """Part of ``n_failed`` before which other requests were answered."""
     n_lonely: int = 0
-    """Latest failures in a row in which no other question was under way."""
+    """The latest of ``n_failed`` in a row in which no other question was under way."""
     is_alone: bool = False
-    latest_s: float = -inf
-
-    def add(
-        self, error: JudgeUnavailableError, flight: Flight, now_s: float, last_success_s: float
-    ) -> None:
-        self.n_failures += 1
-        self.n_own += error.is_own
-        n_times = 1
-        if error.timed_out:
-            self.n_timeouts += 1
-            self.timed_out_s += now_s - flight.sent_s
-            n_times = max(1, round((now_s - flight.sent_s) / flight.timeout_s))
-        self.is_alone = last_success_s >= max(self.started_s, self.latest_s)
-        if not error.rate_limited:
-            self.n_failed += n_times
-            self.n_alone += n_times * self.is_alone
-        self.latest_s = now_s
 
 
 class Turn(NamedTuple):
@@ -126,15 +95,12 @@ class Asker:
         meter: Meter,
         progress: Progress,
     ) -> None:
-        self._config = config
-        self._words: RoleWords = WORDS[config.role]
+        self._config, self._words = config, WORDS[config.role]
         self._open_client = open_client
         self._client: Client | None = None
-        self._stored = stored
-        self._slots = slots
+        self._stored, self._slots = stored, slots
         self._concurrency, self._pace = slots.concurrency, slots.pace
-        self._meter = meter
-        self._progress = progress
+        self._meter, self._progress = meter, progress
         dialect = DIALECTS[config.api]
         self._names_models = dialect.names_models
         self._adaptations = Adaptations(
@@ -149,16 +115,16 @@ class Asker:
         self._until: dict[bytes, int] = {}
         """Key of a request to the attempt before which it is asked again in this run."""
         self.in_flight: set[Flight] = set()
-        self._n_backing_off = self._n_twins = 0
+        self.n_idle = 0
         """Requests that wait to be sent again, or for the same request of another question."""
+        self._n_twins = 0
         self._stopped: dict[tuple[str, Shown], JudgeStoppedError] = {}
         self._last_success_s = -inf
         self._had_outage = False
         self._failing: set[int] = set()
         """Requests that failed since the last reply."""
         self._share_failing = 0.0
-        self._n_fruitless = 0
-        self._n_forbidden = 0
+        self._n_fruitless = self._n_forbidden = 0
 
     async def ask(
         self, turn: Turn, request: Request, read: Callable[[Reply], T | None]
@@ -167,7 +133,7 @@ class Asker:
         if turn.about is not None:
             request = replace(request, about=turn.about)
         usage, reply, cached, attempt = NO_USAGE, Reply(""), True, 0
-        failure: Failure
+        failure: errors.Failure
         try:
             while attempt == 0 or self._has_attempt(request, attempt):
                 reply, from_store = await self._reply(turn, request, attempt)
@@ -182,15 +148,12 @@ class Asker:
                 attempt += 1
                 if reply.is_final:
                     break
+            reason = f"{UNREADABLE}, asked {attempt} times{self._hint(reply)}"
+            failure = "unreadable"
         except UnsavedReplyError as error:
             reply, reason, failure = error.reply, str(error), "unavailable"
-        except JudgeError as error:
+        except errors.JudgeError as error:
             reason, failure = str(error), error.failure
-        else:
-            reason, failure = (
-                f"{UNREADABLE}, asked {attempt} times{self._hint(reply)}",
-                "unreadable",
-            )
         self._meter.n_unscored += 1
         return Asked(None, reply.text, reason, cached=False, usage=usage, failure=failure)
 
@@ -205,16 +168,11 @@ class Asker:
         error = self._stopped.get((model, shown))
         return None if error is None else str(error)
 
-    @property
-    def n_idle(self) -> int:
-        """Requests that neither hold a slot nor wait for one."""
-        return self._n_backing_off + self._n_twins
-
     def forget_outages(self) -> None:
         """Ask again after an outage."""
-        outages = [k for k, e in self._stopped.items() if isinstance(e, EndpointSilentError)]
-        for key in outages:
-            del self._stopped[key]
+        for key, error in list(self._stopped.items()):
+            if isinstance(error, errors.EndpointSilentError):
+                del self._stopped[key]
         self._n_fruitless = 0
 
     async def close(self) -> None:
@@ -225,8 +183,7 @@ class Asker:
     def _has_attempt(self, request: Request, attempt: int) -> bool:
         """Return whether a request whose replies so far cannot be read has a further attempt.
 
-        Replies of earlier runs that asked again are read; in this run all who ask the same share
-        one count.
+        Replies of earlier runs that asked again are read.
         """
         if attempt <= self._config.n_rereads:
             return True
@@ -252,17 +209,19 @@ class Asker:
             twin = self._under_way.get(key)
             if twin is None or twin.done():
                 return await self._send_once(turn, request, attempt, key), False
+            self.n_idle += 1
             self._n_twins += 1
             self._slots.hand_out_soon()
             try:
                 reply = await asyncio.shield(twin)
-            except TooLateError:
+            except errors.TooLateError:
                 if request.is_too_late or turn.is_cancelled():
                     raise
             else:
                 self._meter.n_shared += 1
                 return reply, True
             finally:
+                self.n_idle -= 1
                 self._n_twins -= 1
 
     async def _send_once(self, turn: Turn, request: Request, attempt: int, key: bytes) -> Reply:
@@ -311,11 +270,11 @@ class Asker:
                 wait_s = self._after_failure(request, error, failed, flight)
             finally:
                 self._slots.release()
-            self._n_backing_off += 1
+            self.n_idle += 1
             try:
                 await asyncio.sleep(wait_s)
             finally:
-                self._n_backing_off -= 1
+                self.n_idle -= 1
 
     def _check(self, turn: Turn, request: Request) -> None:
         """Raise if a request is not to be sent any more."""
@@ -323,20 +282,19 @@ class Asker:
         if error:
             raise type(error)(str(error))
         if turn.is_cancelled() or request.is_too_late:
-            raise TooLateError
+            raise errors.TooLateError
 
-    def _stopping(self, request: Request, error: JudgeStoppedError) -> JudgeError:
+    def _stopping(self, request: Request, error: JudgeStoppedError) -> errors.JudgeError:
         """Stop a model; a 403 is about this request alone (moderation) unless it repeats."""
         if error.status == 403:
             self._n_forbidden += 1
             is_known = self._last_success_s > -inf
             if self._n_forbidden < (_MOST_FRUITLESS if is_known else _MOST_FORBIDDEN):
-                refused = JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})"))
+                refused = errors.JudgeRequestError(str(error).removesuffix(f" ({FORBIDDEN})"))
                 refused.status = 403
                 return refused
-        self.stop(
-            request.model, error, request.shown if isinstance(error, BlindModelError) else None
-        )
+        is_blind = isinstance(error, errors.BlindModelError)
+        self.stop(request.model, error, request.shown if is_blind else None)
         return error
 
     async def _fly(self, request: Request, attempt: int, flight: Flight) -> Reply:
@@ -361,8 +319,7 @@ class Asker:
         return reply
 
     def _count(self, request: Request, reply: Reply, flight: Flight) -> None:
-        now_s = time.monotonic()
-        self._last_success_s, self._had_outage = now_s, False
+        self._last_success_s, self._had_outage = time.monotonic(), False
         self._n_fruitless = self._n_forbidden = 0
         if self._failing:
             self._failing.clear()
@@ -371,7 +328,7 @@ class Asker:
         if self._config.mode == "now":
             self._pace.on_answer()
             limit = self._concurrency.limit
-            self._concurrency.on_reply(flight, now_s)
+            self._concurrency.on_reply(flight, self._last_success_s)
             if self._concurrency.limit > limit:
                 self._slots.hand_out_soon()
 
@@ -388,55 +345,57 @@ class Asker:
     ) -> float:
         """Return the seconds until a request that failed is sent again."""
         now_s = time.monotonic()
+        elapsed_s, n_times = now_s - flight.sent_s, 1
         self._meter.retried[error.kind] += 1
         self._progress.failed(error)
         if error.rate_limited:
+            n_times = 0
             if not error.told_limit:
                 self._pace.on_refused(now_s, flight.sent_s)
         else:
             self._share_failing += (1.0 - self._share_failing) / 100
             self._failing.add(id(failed))
-        if error.timed_out and self._config.mode == "now":
-            self._concurrency.on_timeout(flight, now_s)
-        n_before = failed.n_failed
-        failed.add(error, flight, now_s, self._last_success_s)
+        if error.timed_out:
+            n_times = max(1, round(elapsed_s / flight.timeout_s))
+            failed.n_timeouts += 1
+            failed.timed_out_s += elapsed_s
+            if self._config.mode == "now":
+                self._concurrency.on_timeout(flight, now_s)
+        failed.n_failures += 1
+        failed.n_failed += n_times
+        failed.n_own += error.is_own
+        failed.is_alone = self._last_success_s >= max(failed.started_s, failed.latest_s)
+        failed.n_alone += n_times * failed.is_alone
+        failed.latest_s = now_s
         # Only different requests that fail are an outage, or one that reaches nobody. As long as
         # other questions are under way, these will tell.
-        is_outage = error.kind == NOT_CONNECTED or len(self._failing) > 1
+        is_outage = error.kind == errors.NOT_CONNECTED or len(self._failing) > 1
         has_others = self._meter.n_submitted - self._meter.n_done - self._n_twins > 1
-        is_lonely = not (is_outage or has_others)
-        failed.n_lonely = failed.n_lonely + failed.n_failed - n_before if is_lonely else 0
-        self._give_up(request, error, failed, now_s, is_outage=is_outage)
-        doublings = min(failed.n_failures - 1, _MOST_DOUBLINGS)
+        failed.n_lonely = 0 if is_outage or has_others else failed.n_lonely + n_times
+        self._give_up(request, error, failed, is_outage=is_outage)
+        doublings = min(failed.n_failures - 1, 30)
         if failed.is_alone:
             is_noise = error.rate_limited and self._pace.is_noise
             doublings = _NOISE_DOUBLINGS if is_noise else min(doublings, _LIVELY_DOUBLINGS)
         config = self._config
-        ceiling_s = min(config.max_backoff_s, config.backoff_s * 2.0**doublings)
-        wait_s = ceiling_s * self._random.uniform(0.5, 1.0)
+        wait_s = min(config.max_backoff_s, config.backoff_s * 2.0**doublings)
+        wait_s *= self._random.uniform(0.5, 1.0)
         return max(wait_s, min(error.retry_after_s or 0.0, config.patience_s))
 
     def _give_up(
-        self,
-        request: Request,
-        error: JudgeUnavailableError,
-        failed: _Attempts,
-        now_s: float,
-        *,
-        is_outage: bool,
+        self, request: Request, error: JudgeUnavailableError, failed: _Attempts, *, is_outage: bool
     ) -> None:
         """Raise if a request is not to be sent again."""
-        config = self._config
+        config, now_s = self._config, failed.latest_s
         n_attempts = config.n_attempts * (_MORE_ATTEMPTS if self._share_failing > _MANY_FAIL else 1)
         is_too_long = now_s - failed.started_s - failed.timed_out_s > config.patience_s
         has_tried = failed.n_failed >= config.n_attempts
-        is_answering = self._last_success_s >= failed.since_s
         if (
             failed.n_own >= _OWN_ATTEMPTS
             or failed.n_alone >= n_attempts
             or failed.n_lonely >= config.n_attempts
             or (has_tried and config.mode == "batch")
-            or (is_too_long and is_answering)
+            or (is_too_long and self._last_success_s >= failed.since_s)
         ):
             self._n_fruitless += 1
             if self._n_fruitless >= _MOST_FRUITLESS:
@@ -445,7 +404,7 @@ class Asker:
             # The time that a gateway gives (504) cannot be set here.
             is_ours = error.timed_out and error.status is None
             advice = f"; {self._words.timeout} gives more time" if is_ours else ""
-            raise GaveUpError(f"gave up on this request: {error}{advice}") from error
+            raise errors.GaveUpError(f"gave up on this request: {error}{advice}") from error
         # An endpoint that never answered gets no extra time: its address may be wrong.
         is_known = self._last_success_s > -inf and not self._had_outage
         silent_s = now_s - max(failed.since_s, self._last_success_s)
@@ -456,11 +415,13 @@ class Asker:
             what = f"no reply to any request for {silent_s:.0f} s{ever}"
             raise self._outage(request, what, error) from error
 
-    def _outage(self, request: Request, what: str, cause: JudgeError) -> JudgeStoppedError:
+    def _outage(self, request: Request, what: str, cause: Exception) -> JudgeStoppedError:
         """Stop a request's model, and return the error."""
         self._had_outage = True
         words = self._words
-        error = EndpointSilentError(f"the {words.who} gave {what}, {words.work} stopped: {cause}")
+        error = errors.EndpointSilentError(
+            f"the {words.who} gave {what}, {words.work} stopped: {cause}"
+        )
         self.stop(request.model, error, request.shown)
         return error
 

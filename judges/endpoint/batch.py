@@ -14,7 +14,7 @@ import json
 import time
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, cast
@@ -86,13 +86,8 @@ class Ledger:
 
     def save(self, batch: SentBatch) -> None:
         """Write a batch down; it is in the operating system's hands when this returns."""
-        record = {
-            "url": self._url,
-            "model": batch.model,
-            "batch_id": batch.batch_id,
-            "created_s": batch.created_s,
-            "ids": list(batch.ids),
-        }
+        record = asdict(batch) | {"url": self._url, "ids": list(batch.ids)}
+        del record["name"]
         path = self.path(batch)
         try:
             write_atomically(path, json.dumps(record).encode("ascii"))
@@ -137,14 +132,11 @@ class Ledger:
 
 
 BATCH_CONCURRENCY: Final = 350_000
-"""Requests that may wait at once in this mode: all 329,388 of VCapsBench. Further ones wait until a
-batch has ended. Each takes 16 to 20 KB of memory, so that the most there can be is 7 GB."""
+"""Requests that may wait at once: all 329,388 of VCapsBench, which take some 7 GB of memory."""
 BATCH_PATIENCE_S: Final = 4 * 24 * 3600.0
 """Time for which one request is tried: a batch takes up to a day."""
 BATCH_ATTEMPTS: Final = 3
 _ENDED: Final = {"completed", "failed", "expired", "cancelled"}
-_WORDS: Final = 40
-_MOST_IN_MEMORY_BYTES: Final = 16 * 2**20
 _TOO_MUCH: Final = {"token_limit_exceeded", "rate_limit_exceeded", "request_limit_exceeded"}
 
 
@@ -168,15 +160,9 @@ class Group:
 class BatchClient:
     """Chat completions through a Batch API; must be made inside the event loop."""
 
-    def __init__(
-        self, url: str, api_key: str | None, *, folder: Path, pace: BatchPace | None = None
-    ) -> None:
-        self._pace = pace = pace or BatchPace()
-        self._api_key = api_key
-        try:
-            self._ledger = Ledger(folder, url)
-        except StoreError as error:
-            raise JudgeStoppedError(str(error)) from error
+    def __init__(self, url: str, api_key: str | None, folder: Path, pace: BatchPace) -> None:
+        self._pace, self._api_key = pace, api_key
+        self._ledger = Ledger(folder, url)
         self._api = BatchApi(url, api_key)
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._groups: dict[str, Group] = {}
@@ -187,14 +173,8 @@ class BatchClient:
         self._accepted: set[str] = set()
         """Names of batches that the provider is at work on."""
 
-    async def complete(
-        self,
-        request: Request,
-        attempt: int,
-        *,
-        timeout_s: float,  # noqa: ARG002 - of clients that answer at once
-    ) -> Reply:
-        """The reply to a request, hours later."""
+    async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:  # noqa: ARG002
+        """Return the reply to a request, hours later."""
         body, asked = OPENAI.encode(request, attempt), request.body(attempt)
         digest = hashlib.blake2b(body, digest_size=16)
         if asked != body:
@@ -222,10 +202,8 @@ class BatchClient:
         await self._api.close()
 
     def _line_up(self, custom_id: str, body: bytes, model: str) -> None:
-        line = b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":%s}\n' % (
-            custom_id.encode("ascii"),
-            body,
-        )
+        line = b'{"custom_id":"%s","method":"POST","url":"/v1/chat/completions","body":%s}\n'
+        line = line % (custom_id.encode("ascii"), body)
         sent = self._ledger.batch_of(custom_id)
         name = sent.name if sent else model
         group = self._groups.setdefault(name, Group(model, sent))
@@ -253,18 +231,12 @@ class BatchClient:
         """Answer a group's requests, with the error if it fails."""
         try:
             await (self._submit(group) if group.sent is None else self._resume(group, group.sent))
-        except JudgeError as error:
-            outcome: JudgeError = error
-        except StoreError as error:
-            outcome = JudgeStoppedError(str(error))
         except Exception as error:  # noqa: BLE001 - requests would wait for ever
-            outcome = JudgeRequestError(
-                f"the batch ended with {type(error).__name__}: {scrub(str(error), self._api_key)}"
-            )
-        else:
-            return
-        for custom_id in group.lines:
-            self._settle(custom_id, copy.copy(outcome))
+            words = f"{type(error).__name__}: {scrub(str(error), self._api_key)}"
+            outcome = JudgeRequestError(f"the batch ended with {words}")
+            for custom_id in group.lines:
+                own = error if isinstance(error, JudgeError) else outcome
+                self._settle(custom_id, copy.copy(own))
 
     async def _submit(self, group: Group) -> None:
         """Submit a group, as several batches if the provider takes no more at once."""
@@ -295,21 +267,15 @@ class BatchClient:
         """Submit a group as one batch, written down before and after."""
         sent = SentBatch(group.model, dict.fromkeys(group.lines))
         async with self._uploading:
-            content = b"".join(group.lines.values())
-            file_id = await self._api.upload(content, f"{sent.name}.jsonl")
-            del content
+            file_id = await self._api.upload(b"".join(group.lines.values()), f"{sent.name}.jsonl")
             self._ledger.save(sent)
             sent.batch_id = await self._api.create(file_id, sent.name)
         self._ledger.save(sent)
         logger.info(
-            "submitted batch {}: {:,} requests to {}, {:.1f} MB, at the Batch API's price. Replies "
-            "come within 24 hours. This process waits for them; it may be stopped at any time, and "
-            "the same command run again collects them ({})",
-            sent.batch_id,
-            len(sent.ids),
-            sent.model,
-            group.n_bytes / 1e6,
-            self._ledger.path(sent),
+            f"submitted batch {sent.batch_id}: {len(sent.ids):,} requests to {sent.model}, "
+            f"{group.n_bytes / 1e6:.1f} MB, at the Batch API's price. Replies come within 24 "
+            "hours. This process waits for them; it may be stopped at any time, and the same "
+            f"command run again collects them ({self._ledger.path(sent)})"
         )
         return sent
 
@@ -321,12 +287,10 @@ class BatchClient:
             self._ledger.forget(sent, list(sent.ids))
             await self._submit(group)
             return
+        moment = time.strftime("%Y-%m-%d %H:%M", time.localtime(sent.created_s))
         logger.info(
-            "waiting for batch {} of {:,} requests to {}, submitted {} by an earlier run",
-            sent.batch_id,
-            len(sent.ids),
-            sent.model,
-            time.strftime("%Y-%m-%d %H:%M", time.localtime(sent.created_s)),
+            f"waiting for batch {sent.batch_id} of {len(sent.ids):,} requests to {sent.model}, "
+            f"submitted {moment} by an earlier run"
         )
         try:
             await self._answer(sent, await self._wait(sent))
@@ -349,7 +313,7 @@ class BatchClient:
                 await asyncio.sleep(wait_s)
                 continue
             answered_s = time.monotonic()
-            status = scrub(str(state.get("status")), self._api_key)[:_WORDS]
+            status = scrub(str(state.get("status")), self._api_key)[:40]
             if status in _ENDED:
                 self._accepted.discard(sent.name)
                 return state
@@ -376,7 +340,7 @@ class BatchClient:
             files: list[IO[bytes]] = []
             for file_id in (state.get("output_file_id"), state.get("error_file_id")):
                 if isinstance(file_id, str) and file_id:
-                    files.append(opened.enter_context(SpooledTemporaryFile(_MOST_IN_MEMORY_BYTES)))
+                    files.append(opened.enter_context(SpooledTemporaryFile(16 << 20)))
                     await self._api.download(file_id, files[-1])
             outcomes = read_results(files, self._api.source)
         asked = list(sent.ids)
@@ -386,19 +350,16 @@ class BatchClient:
         for custom_id in asked:
             self._settle(custom_id, outcomes.get(custom_id) or missing_of(state, self._api_key))
         logger.info(
-            "collected batch {} ({}): {:,} replies, {:,} requests without",
-            sent.batch_id,
-            state.get("status"),
-            len(asked) - len(failed),
-            len(failed),
+            f"collected batch {sent.batch_id} ({state.get('status')}): "
+            f"{len(asked) - len(failed):,} replies, {len(failed):,} requests without"
         )
 
     def _settle(self, custom_id: str, outcome: Outcome) -> None:
-        future = self._waiting.get(custom_id)
-        if future is not None and not future.done():
-            if isinstance(outcome, Reply):
-                future.set_result(outcome)
-            else:
-                future.set_exception(outcome)
-                future.exception()  # seen: who asked may be gone
-        self._waiting.pop(custom_id, None)
+        future = self._waiting.pop(custom_id, None)
+        if future is None or future.done():
+            return
+        if isinstance(outcome, Reply):
+            future.set_result(outcome)
+        else:
+            future.set_exception(outcome)
+            future.exception()  # seen: who asked may be gone

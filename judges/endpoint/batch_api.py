@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from lmms_eval_captions.judges.endpoint.client import CONNECT_TIMEOUT_S, MOST_BYTES, no_reply
 from lmms_eval_captions.judges.endpoint.dialects import OPENAI
-from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, Source, failure
+from lmms_eval_captions.judges.endpoint.failures import FORBIDDEN, MOST_WORDS, Source, failure
 from lmms_eval_captions.judges.endpoint.replies import NOT_READABLE
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, proxy_of, scrub
@@ -26,16 +26,9 @@ from lmms_eval_captions.judges.errors import (
 
 Outcome = Reply | JudgeError
 
-_ENDED_BEFORE: Final = {"batch_expired", "batch_cancelled"}
-_RESULT_WORDS: Final = 300
-
 
 def read_results(files: Iterable[IO[bytes]], source: Source) -> dict[str, Outcome]:
-    """Return the outcomes by ``custom_id``, without requests that were never begun.
-
-    Of several lines for one request a reply counts more than an error, and the first more than
-    others.
-    """
+    """Return the outcomes by ``custom_id``; a reply counts more than an error."""
     outcomes: dict[str, Outcome] = {}
     for file in files:
         for line in _lines(file):
@@ -79,7 +72,7 @@ def errors_of(state: Mapping[str, object]) -> list[tuple[str, str]]:
 def words_of(state: Mapping[str, object], api_key: str | None) -> str:
     """The first errors of a batch in one line, without the key."""
     texts = [f"{code}: {message}" for code, message in errors_of(state)[:3]]
-    return scrub("; ".join(texts), api_key)[:_RESULT_WORDS] or "the provider gives no reason"
+    return scrub("; ".join(texts), api_key)[:MOST_WORDS] or "the provider gives no reason"
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -95,10 +88,10 @@ def _outcome(record: Mapping[str, dict[str, Any]], source: Source) -> Outcome | 
     response = record.get("response")
     if not response:
         refusal = record["error"]
-        if refusal.get("code") in _ENDED_BEFORE:
+        if refusal.get("code") in ("batch_expired", "batch_cancelled"):
             return None
         words = scrub(f"{refusal.get('code')}: {refusal.get('message')}", source.api_key)
-        return JudgeRequestError(f"the batch has no reply to this request: {words[:_RESULT_WORDS]}")
+        return JudgeRequestError(f"the batch has no reply to this request: {words[:MOST_WORDS]}")
     status = int(str(response["status_code"]))
     raw = json.dumps(response["body"]).encode("ascii")
     if status == 200:
@@ -120,8 +113,6 @@ NAME_FIELD: Final = "lmms_eval_captions"
 _NO_KEY: Final = "none"
 _TIMEOUT_S: Final = 900.0
 _N_RETRIES: Final = 5
-_MOST_LISTED: Final = 5000
-_MOST_FILE_BYTES: Final = 4 * 2**30
 
 State = Mapping[str, object]
 
@@ -137,10 +128,9 @@ class BatchApi:
         self._openai = openai
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
-        plain_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         self._client = openai.AsyncOpenAI(
             api_key=api_key or _NO_KEY,
-            base_url=plain_url,
+            base_url=urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])),
             timeout=openai.Timeout(_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
             max_retries=_N_RETRIES,
             http_client=openai.DefaultAsyncHttpxClient(
@@ -196,13 +186,13 @@ class BatchApi:
 
     async def find(self, name: str) -> str | None:
         """Return the id of the latest batch with our name, ``None`` if there is none."""
-        n_seen = 0
+        n_left = 5000
         with self._classified():
             async for batch in self._client.batches.list(limit=100):
+                n_left -= 1
                 if (batch.metadata or {}).get(NAME_FIELD) == name:
                     return str(batch.id)
-                n_seen += 1
-                if n_seen >= _MOST_LISTED:
+                if not n_left:
                     break
         return None
 
@@ -222,7 +212,7 @@ class BatchApi:
             async with self._client.files.with_streaming_response.content(file_id) as response:
                 async for piece in response.iter_bytes():
                     to.write(piece)
-                    if to.tell() > _MOST_FILE_BYTES:
+                    if to.tell() > 4 << 30:
                         raise JudgeStoppedError(f"file {file_id} has more than 4 GB")
         to.seek(0)
 

@@ -43,12 +43,9 @@ from lmms_eval_captions.judges.errors import (
 
 CONNECT_TIMEOUT_S: Final = 20.0
 MOST_BYTES: Final = 16 * 2**20
-"""Largest answer. The largest that a judge gives is some 300 KB: 500 tokens with 20 alternatives
-each."""
+"""Largest answer; those of judges have some 300 KB at most."""
 _MOST_ERROR_BYTES: Final = 2**16
 _DOWN_FOR_S: Final = 10.0
-_KEPT_S: Final = 30.0
-_LIST_TIMEOUT_S: Final = 10.0
 _CERTIFICATE: Final = (
     "its certificate cannot be verified; if it is signed by your own authority, set SSL_CERT_FILE "
     "to that authority's certificate"
@@ -57,7 +54,6 @@ _CERTIFICATE: Final = (
 
 _BALANCE: Final = 1.1
 """Requests in flight that a replica may have, as a multiple of the mean."""
-_MOST_KNOWN: Final = 4096
 
 
 class Replicas:
@@ -68,7 +64,7 @@ class Replicas:
         self._keys = [blake2b(name.encode(), digest_size=16).digest() for name in names]
         self.down_until_s = [0.0] * len(names)
         """Until when each is sent nothing, as long as others are up."""
-        self.order = lru_cache(maxsize=_MOST_KNOWN)(self._order)
+        self.order = lru_cache(maxsize=4096)(self._order)
         """Indices of all replicas in a caption's own order, by the caption's digest."""
 
     def __len__(self) -> int:
@@ -107,7 +103,6 @@ class ChatClient:
         self,
         urls: tuple[str, ...],
         api_key: str | None,
-        *,
         role: Role = "judge",
         api: str = "openai",
         limits: Sequence[AddressLimits] = (),
@@ -118,27 +113,20 @@ class ChatClient:
         if role == "judge":
             words = replace(words, key=dialect.key_variables[0])
         self._session = _open_session(dialect.headers(api_key))
-        self._replicas = [
-            _Replica(
-                index=index,
-                url=URL(dialect.completions_url(url), encoded=True),
-                # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to
-                # send our key if a .netrc names the host.
-                proxy=proxy_of(url),
-                source=Source(
-                    dialect.completions_url(url), api_key, words, endpoint=endpoint_name(url)
-                ),
-                limits=limits[index] if limits else AddressLimits(),
-            )
-            for index, url in enumerate(urls)
-        ]
+        self._replicas = []
+        for index, url in enumerate(urls):
+            source = Source(dialect.completions_url(url), api_key, words, endpoint_name(url))
+            # aiohttp's ``trust_env`` asks a thread for the proxy at every call, and refuses to
+            # send our key if a .netrc names the host.
+            limit = limits[index] if limits else AddressLimits()
+            full = URL(source.url, encoded=True)
+            self._replicas.append(_Replica(index, full, proxy_of(url), source, limit))
         self._loads = loads or Replicas(list(map(endpoint_name, urls)))
 
     async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
         """See :class:`.request.Client`."""
         body = self._dialect.encode(request, attempt)
-        loads = self._loads
-        replicas = self._replicas
+        loads, replicas = self._loads, self._replicas
         replica = replicas[0] if len(replicas) == 1 else self._choose(request.about)
         number = replica.limits.send()
         loads.in_flight[replica.index] += 1
@@ -149,8 +137,7 @@ class ChatClient:
         if status == 200:
             loads.down_until_s[replica.index] = 0.0
             replica.limits.hear_answer(headers, number, time.monotonic())
-            reply = self._dialect.read_reply(raw, replica.source)
-            return counted(reply, request, attempt)
+            return counted(self._dialect.read_reply(raw, replica.source), request, attempt)
         if status >= 500:
             # A replica that fails at once is the least busy: it must not draw every request.
             loads.down_until_s[replica.index] = time.monotonic() + _DOWN_FOR_S
@@ -180,13 +167,10 @@ class ChatClient:
     async def _post(
         self, replica: _Replica, body: bytes, timeout_s: float
     ) -> tuple[int, Mapping[str, str], bytes]:
+        timeout, proxy = _timeout(timeout_s), replica.proxy
         try:
             async with self._session.post(
-                replica.url,
-                data=body,
-                timeout=_timeout(timeout_s),
-                proxy=replica.proxy,
-                allow_redirects=False,
+                replica.url, data=body, timeout=timeout, proxy=proxy, allow_redirects=False
             ) as response:
                 return response.status, response.headers, await _read(response)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
@@ -204,15 +188,13 @@ async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -
     source = Source(dialect.models_url(url), api_key)
     async with _open_session(dialect.headers(api_key)) as session:
         try:
+            full, timeout = URL(source.url, encoded=True), _timeout(10.0)
             async with session.get(
-                URL(source.url, encoded=True),
-                proxy=proxy_of(url),
-                allow_redirects=False,
-                timeout=_timeout(_LIST_TIMEOUT_S),
+                full, proxy=proxy_of(url), timeout=timeout, allow_redirects=False
             ) as answer:
                 status, raw = answer.status, await _read(answer)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-            raise no_reply(error, source, timeout_s=_LIST_TIMEOUT_S) from error
+            raise no_reply(error, source, timeout_s=10.0) from error
     if status != 200:
         raise JudgeUnavailableError(f"{source.shown} answered {status}")
     try:
@@ -224,49 +206,42 @@ async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
-def no_reply(  # noqa: PLR0911 - one return for each kind
-    error: Exception, source: Source, *, timeout_s: float
-) -> JudgeError:
+def no_reply(error: Exception, source: Source, *, timeout_s: float) -> JudgeError:
     """Return the error that a connection's failure stands for."""
-    start = f"no reply from {source.shown}"
+    start, kind = f"no reply from {source.shown}", NOT_CONNECTED
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return JudgeUnavailableError(
-            f"{start}: not connected within {min(timeout_s, CONNECT_TIMEOUT_S):g} s",
-            may_be_billed=False,
-            kind=NOT_CONNECTED,
-        )
-    if isinstance(error, asyncio.TimeoutError):
-        return JudgeUnavailableError(
-            f"{start} within {timeout_s:g} s", timed_out=True, kind="time-out"
-        )
-    if isinstance(error, aiohttp.ClientHttpProxyError):
+        words = f": not connected within {min(timeout_s, CONNECT_TIMEOUT_S):g} s"
+    elif isinstance(error, asyncio.TimeoutError):
+        words, kind = f" within {timeout_s:g} s", "time-out"
+    elif isinstance(error, aiohttp.ClientHttpProxyError):
         # Its own text holds the proxy's URL, with user and password.
-        words = f"the proxy answered {error.status}"
+        words = f": the proxy answered {error.status}"
         if error.status == 407:
-            return JudgeStoppedError(f"{start}: {words} ({HINTS[407]})")
-        return JudgeUnavailableError(f"{start}: {words}", may_be_billed=False, kind=NOT_CONNECTED)
-    # aiohttp's text of an invalid response holds the whole URL.
-    text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    words = " ".join(scrub(text, source.api_key, source.url).split())[:MOST_WORDS]
-    cause = getattr(error, "os_error", error)
-    if isinstance(cause, ssl.SSLCertVerificationError) or isinstance(
-        error, aiohttp.ClientConnectorCertificateError
-    ):
-        return JudgeStoppedError(f"{start}: {_CERTIFICATE} ({words})")
-    if getattr(cause, "errno", None) == -2 or "Name or service not known" in text:
-        return JudgeStoppedError(f"{start}: there is no such host; check {source.words.url}")
-    is_connected = not isinstance(error, aiohttp.ClientConnectorError)
+            return JudgeStoppedError(f"{start}{words} ({HINTS[407]})")
+    else:
+        # aiohttp's text of an invalid response holds the whole URL.
+        text = error.message if isinstance(error, aiohttp.ClientResponseError) else str(error)
+        words = " ".join(scrub(text, source.api_key, source.url).split())[:MOST_WORDS]
+        cause = getattr(error, "os_error", error)
+        is_tls = isinstance(error, aiohttp.ClientConnectorCertificateError)
+        if is_tls or isinstance(cause, ssl.SSLCertVerificationError):
+            return JudgeStoppedError(f"{start}: {_CERTIFICATE} ({words})")
+        if getattr(cause, "errno", None) == -2 or "Name or service not known" in text:
+            return JudgeStoppedError(f"{start}: there is no such host; check {source.words.url}")
+        words = f": {words or type(error).__name__}"
+        kind = NOT_CONNECTED if isinstance(error, aiohttp.ClientConnectorError) else BROKEN_OFF
     return JudgeUnavailableError(
-        f"{start}: {words or type(error).__name__}",
-        may_be_billed=is_connected,
-        kind=BROKEN_OFF if is_connected else NOT_CONNECTED,
+        f"{start}{words}",
+        timed_out=kind == "time-out",
+        may_be_billed=kind != NOT_CONNECTED,
+        kind=kind,
     )
 
 
 def _open_session(headers: Mapping[str, str]) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         headers={"Content-Type": "application/json", **headers},
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_S),
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
         cookie_jar=aiohttp.DummyCookieJar(),
     )
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cache, lru_cache
 from importlib.metadata import version
-from math import ceil, inf, isfinite
+from math import ceil, inf
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from lmms_eval_captions.judges.endpoint.failures import WORDS, Role
-from lmms_eval_captions.judges.endpoint.replies import PICTURE_TOKENS, pictures_in
+from lmms_eval_captions.judges.endpoint.replies import PICTURE_TOKENS, count_of, pictures_in
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
 from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, SettingsError
@@ -32,8 +32,7 @@ PRICES_VARIABLE: Final = "LMMS_CAPTIONS_PRICES"
 LIMIT_REACHED: Final = f"{WORDS['judge'].limit}: $"
 """Start of the reason of a judge's request that was not sent because of the limit."""
 SAFE_CHARS_PER_TOKEN: Final = 2.0
-"""Characters of a body that count as a token in a worst case. English text has more than 4; what is
-not ASCII is escaped in a body, at 6 or more for one."""
+"""Characters of a body that count as a token in a worst case. English text has more than 4."""
 _BATCH_FACTOR: Final = 0.5
 _FIELDS: Final = {"input", "cached_input", "output", "image_tokens", "image_tiles", "image_patches"}
 _SHAPE: Final = (
@@ -42,11 +41,8 @@ _SHAPE: Final = (
 )
 _TOKENS_AROUND: Final = 50
 """Tokens that a provider may count in addition to those of the texts."""
-_LOOK_AGAIN_S: Final = 1.0
-_MOST_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 _DEFAULT_MAX_TOKENS: Final = 16_384
 """Longest reply of a request that does not say, and of a server that may ignore what it says."""
-_MOST_EXCESS: Final = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +113,7 @@ class Prices:
         cached_tokens: float = 0.0,
         mode: JudgeMode = "now",
     ) -> float | None:
-        """Return US dollars, ``None`` if the model's price is not known.
-
-        >>> load_prices().cost_usd("gpt-4o-2024-08-06", input_tokens=10**6, output_tokens=10**5)
-        3.5
-        """
+        """Return US dollars, ``None`` if the model's price is not known."""
         price = self.price(model)
         if price is None:
             return None
@@ -146,29 +138,20 @@ def _table_price(model: str) -> Price | None:
         except LookupError:
             continue
         found = info.get_prices(datetime.now(timezone.utc))
-        if found.input_mtok is None or found.output_mtok is None:
+        # A number, or tiers by the length of a prompt.
+        prices: list[Any] = [found.input_mtok, found.output_mtok, found.cache_read_mtok]
+        usd = [None if price is None else float(getattr(price, "base", price)) for price in prices]
+        if usd[0] is None or usd[1] is None:
             return None
         starts = (start for start in _PICTURES if name.startswith(start))
-        return Price(
-            input=_usd(found.input_mtok),
-            output=_usd(found.output_mtok),
-            cached_input=None if found.cache_read_mtok is None else _usd(found.cache_read_mtok),
-            **_PICTURES.get(next(starts, ""), {}),
-        )
+        pictures = _PICTURES.get(next(starts, ""), {})
+        return Price(input=usd[0], output=usd[1], cached_input=usd[2], **pictures)
     return None
-
-
-def _usd(price: Any) -> float:  # noqa: ANN401 - a number, or tiers by the length of a prompt
-    return float(getattr(price, "base", price))
 
 
 @cache
 def load_prices(override: Path | None = None) -> Prices:
-    """Return the prices, with those of a user's file on top; read once per process.
-
-    Raises:
-        SettingsError: If the file cannot be read or has another shape.
-    """
+    """Return the prices, with those of a user's file on top; read once per process."""
     as_of = f"genai-prices {version('genai-prices')}"
     if override is None:
         return Prices(as_of)
@@ -201,9 +184,7 @@ def _own_price(model: str, entry: object, where: str) -> Price:
     if not set(fields) <= _FIELDS or not (table or {"input", "output"} <= set(fields)):
         raise SettingsError(f"{where}: {_SHAPE}, got {fields!r:.120}")
     tiles = fields.pop("image_tiles", None)
-    changes: dict[str, Any] = {
-        name: _number(value, f"{where}: {name}") for name, value in fields.items()
-    }
+    changes: dict[str, Any] = {n: _number(v, f"{where}: {n}") for n, v in fields.items()}
     if "input" in changes:
         # The table's discount is on another price.
         changes.setdefault("cached_input", changes["input"])
@@ -279,16 +260,14 @@ class Budget:
         is_own_server: bool = False,
     ) -> None:
         self._role: Role = role
-        self._limit_usd = limit_usd
-        self._prices = prices
+        self._limit_usd, self._prices = limit_usd, prices
         self._mode: JudgeMode = mode
         self._is_own_server = is_own_server
         self.n_in_flight = 0
-        self._turn = asyncio.Lock()
-        self._settled = asyncio.Event()
+        self._turn, self._settled = asyncio.Lock(), asyncio.Event()
         self._excess = 1.0
-        """Cost of a reply as a multiple of its worst case, at most: a model's way to count pictures
-        may not be known, and a server may ignore ``max_tokens``."""
+        """Cost of a reply as a multiple of its worst case, at most: how a model counts pictures may
+        not be known."""
         self._honours_length: set[str] = set()
         """Models that were seen to end within ``max_tokens``."""
         self.spent_usd = spent_usd
@@ -305,11 +284,12 @@ class Budget:
             return 0.0
         price = price_of(model, self._prices, self._role)
         params = request.params
-        most = max(_count(params.get(name)) or 0.0 for name in _MOST_TOKENS_FIELDS)
+        asked = map(params.get, ("max_completion_tokens", "max_tokens"))
+        most = max(count_of(value) or 0 for value in asked)
         n_pictures, n_letters = pictures_in(request.messages)
         n_in = (len(request.body(attempt)) - n_letters) / SAFE_CHARS_PER_TOKEN + _TOKENS_AROUND
         n_in += n_pictures * price.image_tokens
-        n_out = max(longest, most or _DEFAULT_MAX_TOKENS) * (_count(params.get("n")) or 1)
+        n_out = max(longest, most or _DEFAULT_MAX_TOKENS) * (count_of(params.get("n")) or 1)
         return self._prices.cost_usd(model, n_in, n_out, mode=self._mode) or 0.0
 
     async def reserve(self, request: Request, attempt: int) -> float:
@@ -324,7 +304,7 @@ class Budget:
                 self._settled.clear()
                 # Budgets of the same purse belong to other event loops.
                 with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._settled.wait(), _LOOK_AGAIN_S)
+                    await asyncio.wait_for(self._settled.wait(), 1.0)
 
     def _set_aside(self, cost_usd: float, least_usd: float) -> float | None:
         """Set a cost aside if it is within the limit, or the least if nothing else is in flight."""
@@ -357,29 +337,25 @@ class Budget:
         self, request: Request, attempt: int, reply: Reply, reserved_usd: float
     ) -> float:
         """Return a reply's cost; what was reserved at least if the endpoint does not say."""
-        cost = self._cost_usd(request.model, reply, reply.cached_tokens)
-        if cost is None or not reply.input_tokens:
+        model, n_in, n_out = request.model, reply.input_tokens, reply.output_tokens
+        cost = self._prices.cost_usd(model, n_in, n_out, reply.cached_tokens, self._mode)
+        if cost is None or not n_in:
             return reserved_usd
         if reply.is_estimated:
             return max(cost, reserved_usd)
-        self._honours_length.add(request.model)
+        self._honours_length.add(model)
         if worst_usd := self.worst_case_usd(request, attempt):
             # The next reply may cost as much, without the help of a cache.
-            full = self._cost_usd(request.model, reply, 0) or 0.0
-            self._excess = max(self._excess, min(_MOST_EXCESS, full / worst_usd))
+            full = self._prices.cost_usd(model, n_in, n_out, mode=self._mode) or 0.0
+            self._excess = max(self._excess, min(100.0, full / worst_usd))
         return cost
-
-    def _cost_usd(self, model: str, reply: Reply, cached_tokens: int) -> float | None:
-        n_in, n_out = reply.input_tokens, reply.output_tokens
-        return self._prices.cost_usd(model, n_in, n_out, cached_tokens, self._mode)
 
 
 class CappedClient:
     """A client that sends nothing that could pass a budget."""
 
     def __init__(self, client: Client, budget: Budget) -> None:
-        self._client = client
-        self._budget = budget
+        self._client, self._budget = client, budget
 
     async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
         """See :class:`.request.Client`; stops if the budget is used up or a price is not known."""
@@ -419,9 +395,3 @@ def require_price(model: str, prices: Prices, urls: Iterable[str], role: Role = 
     """Raise if a model's price is not known, except on the user's own servers."""
     if not all(map(is_self_hosted, urls)):
         price_of(model, prices, role)
-
-
-def _count(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if value > 0 and isfinite(value) else None

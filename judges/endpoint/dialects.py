@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from lmms_eval_captions.judges.endpoint import replies
 from lmms_eval_captions.judges.endpoint.failures import Source, error_within, no_reply_in
-from lmms_eval_captions.judges.endpoint.request import Message, NumberToken, Reply, Request, encode
+from lmms_eval_captions.judges.endpoint.request import Message, Reply, Request, encode
 from lmms_eval_captions.judges.endpoint.urls import Key, scrub, with_path
 from lmms_eval_captions.judges.errors import JudgeRequestError, JudgeStoppedError
 
@@ -30,15 +30,14 @@ class Dialect:
     name: ClassVar[str] = "openai"
     """Value of ``LMMS_CAPTIONS_JUDGE_API``."""
     key_variables: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
-    """Variables that hold the key; the first one that is set counts."""
+    """The first one that is set counts."""
     url_variables: ClassVar[tuple[str, ...]] = ("OPENAI_BASE_URL", "OPENAI_API_URL")
-    """Variables that hold the address if ``LMMS_CAPTIONS_JUDGE_URL`` is not set."""
+    """Read if ``LMMS_CAPTIONS_JUDGE_URL`` is not set."""
     default_url: ClassVar[str] = "https://api.openai.com/v1"
-    """Address if no variable is set; empty if there is none."""
     not_taken: ClassVar[tuple[str, ...]] = ()
     """Parameters that the API does not have."""
     names_models: ClassVar[bool] = True
-    """Replies name the model that was asked for; on Azure they do not."""
+    """Replies name the model that was asked for."""
 
     @classmethod
     def is_address(cls, url: str) -> bool:  # noqa: ARG003 - of APIs with addresses of their own
@@ -85,19 +84,24 @@ class Dialect:
                 raise broken_off
             choice = payload["choices"][0]
             logprobs, reason = choice.get("logprobs"), choice.get("finish_reason")
+            message = choice["message"]
             # A message that was cut, filtered or refused may have no content.
-            text = replies.text_of(choice["message"].get("content"))
+            text = replies.text_of(message.get("content"))
+            reasoning = map(message.get, ("reasoning_content", "reasoning", "thinking"))
+            tokens = replies.number_tokens(logprobs, text) if logprobs else None
+            if tokens and scrub(str(tokens), source.api_key, source.url) != str(tokens):
+                tokens = None  # a token's bytes spell the key
             return Reply(
                 text=text,
                 finish_reason=reason if isinstance(reason, str) else None,
                 input_tokens=n_input or 0,
                 output_tokens=n_output or 0,
-                logprobs=_number_tokens(logprobs, text, source) if logprobs else None,
+                logprobs=tokens,
                 is_estimated=not n_input or n_output is None or bool(text and not n_output),
                 model=replies.model_in(payload),
                 endpoint=source.endpoint,
                 cached_tokens=n_cached,
-                is_only_reasoning=not text.strip() and replies.has_reasoning(choice),
+                is_only_reasoning=not text.strip() and any(reasoning),
                 id=payload.get("id"),
             )
         except replies.NOT_READABLE as unreadable:
@@ -108,13 +112,7 @@ OPENAI: Final = Dialect()
 
 
 def without(parameters: dict[str, object], left_out: tuple[str, ...]) -> dict[str, object]:
-    """Remove parameters that a model refuses; ``max_tokens`` gets its newer name.
-
-    >>> without({"logprobs": True, "top_logprobs": 20, "seed": 0}, ("logprobs",))
-    {'seed': 0}
-    >>> without({"max_tokens": 256, "seed": 0}, ("max_tokens",))
-    {'seed': 0, 'max_completion_tokens': 256}
-    """
+    """Remove parameters that a model refuses; ``max_tokens`` gets its newer name."""
     for parameter in left_out:
         value = parameters.pop(parameter, None)
         if parameter == "logprobs":
@@ -122,15 +120,6 @@ def without(parameters: dict[str, object], left_out: tuple[str, ...]) -> dict[st
         if parameter == "max_tokens" and value is not None:
             parameters["max_completion_tokens"] = value
     return parameters
-
-
-def _number_tokens(logprobs: object, text: str, source: Source) -> tuple[NumberToken, ...] | None:
-    tokens = replies.number_tokens(logprobs, text)
-    written = str(tokens)  # a token's bytes may spell the key
-    return tokens if scrub(written, source.api_key, source.url) == written else None
-
-
-_HOSTS: Final = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
 
 class AzureDialect(Dialect):
@@ -145,14 +134,13 @@ class AzureDialect(Dialect):
     @classmethod
     def is_address(cls, url: str) -> bool:
         """See :class:`Dialect`."""
-        parts = urlsplit(url)
-        return "api-version=" in parts.query or (parts.hostname or "").endswith(_HOSTS)
+        parts, hosts = urlsplit(url), ("openai", "cognitiveservices", "services.ai")
+        endings = tuple(f".{host}.azure.com" for host in hosts)
+        return "api-version=" in parts.query or (parts.hostname or "").endswith(endings)
 
     def completions_url(self, url: str) -> str:
         """See :class:`Dialect`.
 
-        >>> AzureDialect().completions_url("https://r.openai.azure.com/openai/deployments/d?api-version=1")
-        'https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1'
         >>> AzureDialect().completions_url("https://r.openai.azure.com")
         'https://r.openai.azure.com/openai/v1/chat/completions'
         """
@@ -173,8 +161,6 @@ class AzureDialect(Dialect):
 
 
 _VERSION: Final = "2023-06-01"
-_MOST_TOKENS: Final = 4096
-"""Longest reply if a request does not say: the API requires a number."""
 _FINISH: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -214,7 +200,8 @@ class AnthropicDialect(Dialect):
         """See :class:`Dialect`."""
         asked = request.parameters(attempt)
         dropped = {*self.not_taken, *request.left_out, "top_logprobs", "max_completion_tokens"}
-        most = asked.get("max_tokens") or asked.get("max_completion_tokens") or _MOST_TOKENS
+        # The API requires a number.
+        most = asked.get("max_tokens") or asked.get("max_completion_tokens") or 4096
         payload: dict[str, object] = {"model": request.model, "max_tokens": most}
         payload |= {name: value for name, value in asked.items() if name not in dropped}
         system = [
@@ -279,11 +266,7 @@ def _block(part: Message) -> Message:
 
 
 def _root(url: str) -> str:
-    """Return a base URL without the start of the API's paths.
-
-    >>> _root("https://api.anthropic.com/v1"), _root("https://api.anthropic.com/v1/messages")
-    ('https://api.anthropic.com', 'https://api.anthropic.com')
-    """
+    """Return a base URL without the start of the API's paths."""
     return url.removesuffix("/messages").removesuffix("/v1")
 
 
@@ -295,7 +278,5 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 
 def api_of(urls: Sequence[str], api: str | None = None) -> str:
     """Return the API of some addresses: the given one, or the one that they are recognised by."""
-    if api is not None:
-        return api
     known = (name for name, dialect in DIALECTS.items() if any(map(dialect.is_address, urls)))
-    return next(known, OPENAI.name)
+    return api or next(known, OPENAI.name)

@@ -106,7 +106,7 @@ class EngineConfig:
     api: str = "openai"
     concurrency: int = 64
     max_rate: float | None = None
-    """Most requests a second, all addresses together, > 0, or ``None``."""
+    """Most requests a second, all addresses together."""
     n_rereads: int = 3
     """Fresh samples after an unreadable reply."""
     store_by: StoreBy = "model"
@@ -124,12 +124,11 @@ class EngineConfig:
     """Wait after the first failure; doubles with each, up to ``max_backoff_s``."""
     max_backoff_s: float = 30.0
     store_patience_s: float = 60.0
-    """Time for which a reply that cannot be written is held before judging stops."""
+    """Time for which a reply that cannot be written is held."""
     progress: bool = False
     mode: JudgeMode = "now"
     batch_pace: BatchPace = field(default_factory=BatchPace)
     max_cost_usd: float | None = None
-    """Most US dollars this engine may be billed, or ``None``."""
     prices: Path | None = None
     purse: Purse | None = None
     spent_usd: float = 0.0

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -118,10 +119,7 @@ HINTS: Final[Mapping[int, str]] = {
 }
 _PASSING: Final = {408, 425, 429}
 _TIMED_OUT: Final = {408, 504, 524}
-_MAYBE_BILLED: Final = {*_TIMED_OUT, 502}
-"""Statuses of a gateway that may hide an answer, and its bill."""
 MOST_WORDS: Final = 300
-_REDIRECTS: Final = {301, 302, 303, 307, 308}
 _OUT_OF_MONEY: Final = (
     "insufficient_quota", "credit balance is too low", "enforced_spend_limit_reached",
 )  # fmt: skip
@@ -158,9 +156,16 @@ def failure(
     said, parameter = _server_words(raw, source)
     message = f"{source.shown} answered {answered or status}: {said}"
     error: JudgeError
-    if status in _REDIRECTS:
+    if status in {301, 302, 303, 307, 308}:
+        goal, who = "", source.words.who
+        with suppress(ValueError):
+            goal = redact_url(urljoin(source.url, headers.get("Location", "")))
+        goal = scrub(goal, source.api_key, source.url)
+        goal = goal.removesuffix("/chat/completions").removesuffix("/v1/messages")[:MOST_WORDS]
         error = JudgeStoppedError(
-            f"{source.shown} answered {status}, {_redirected(source, headers)}"
+            f"{source.shown} answered {status}, a redirect to {goal!r}, which is not followed: the "
+            f"key goes to the {who}'s own address alone. If that is the {who}, set "
+            f"{source.words.url} to it"
         )
     elif status in (400, 402, 429) and any(text in said for text in _OUT_OF_MONEY):
         error = JudgeStoppedError(f"{message} ({HINTS[402]})")
@@ -172,7 +177,8 @@ def failure(
             retry_after_s=retry_after_s(headers),
             rate_limited=status == 429,
             timed_out=status in _TIMED_OUT,
-            may_be_billed=status in _MAYBE_BILLED,
+            # A gateway may hide an answer, and its bill.
+            may_be_billed=status in {*_TIMED_OUT, 502},
             kind=f"HTTP {status}",
         )
     else:
@@ -191,8 +197,7 @@ def error_within(error: object, source: Source) -> JudgeError:
             kind="an error in place of a reply",
             is_own=True,
         )
-    answered = f"200 with an error {status}"
-    return failure(status, raw, source, headers={}, answered=answered)
+    return failure(status, raw, source, headers={}, answered=f"200 with an error {status}")
 
 
 def no_reply_in(raw: bytes, source: Source, expected: str) -> JudgeUnavailableError:
@@ -205,25 +210,10 @@ def no_reply_in(raw: bytes, source: Source, expected: str) -> JudgeUnavailableEr
     )
 
 
-def _redirected(source: Source, headers: Mapping[str, str]) -> str:
-    try:
-        goal = redact_url(urljoin(source.url, headers.get("Location", "")))
-    except ValueError:
-        goal = ""
-    goal = scrub(goal, source.api_key, source.url)
-    for path in ("/chat/completions", "/v1/messages"):
-        goal = goal.removesuffix(path)
-    who = source.words.who
-    return (
-        f"a redirect to {goal[:MOST_WORDS]!r}, which is not followed: the key goes to the {who}'s "
-        f"own address alone. If that is the {who}, set {source.words.url} to it"
-    )
-
-
 def _server_words(raw: bytes, source: Source) -> tuple[str, str]:
     """Return the human part of an error body, shortened, and the parameter that it names."""
     text, parameter = source.text(raw).strip(), ""
-    try:
+    with suppress(ValueError, RecursionError):
         payload: Any = json.loads(text)
         error = payload.get("error", payload) if isinstance(payload, dict) else payload
         if isinstance(error, dict):
@@ -234,29 +224,21 @@ def _server_words(raw: bytes, source: Source) -> tuple[str, str]:
             parameter = error["param"] if isinstance(error.get("param"), str) else ""
         else:
             text = str(error)
-    except (ValueError, RecursionError):
-        pass
     # Shortened last: half a key must not stay.
     text = " ".join(scrub(text, source.api_key).split())[:MOST_WORDS]
     return text or "(empty response)", parameter
 
 
-_MOST: Final = 1e12
 _MOST_S: Final = 31 * 24 * 3600.0
 _MOST_RETRY_AFTER_S: Final = 24 * 3600.0
-"""Longest wait that is believed."""
+"""Longest waits that are believed."""
 _SKEW_S: Final = 5.0
 """Age of a reset that counts as now: moments are written in whole seconds."""
 _NUMBER: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", re.ASCII)
-_DURATION: Final = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|us|µs|ns|[dhms]))+", re.ASCII)
-_PART: Final = re.compile(r"([0-9.]+)(ms|us|µs|ns|[dhms])", re.ASCII)
+_PART: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|us|µs|ns|[dhms])", re.ASCII)
 _UNITS_S: Final[Mapping[str, float]] = {
     "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
 }  # fmt: skip
-_EPOCH_S: Final = 1e9
-_EPOCH_MS: Final = 1e12
-"""A bare number so large is a moment since 1970, in seconds or in milliseconds."""
-_MOST_CHARACTERS: Final = 64
 
 
 class Quota(NamedTuple):
@@ -310,33 +292,25 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    text = text.strip() if len(text) <= _MOST_CHARACTERS else ""
-    if _NUMBER.fullmatch(text) is None:
-        return None
-    number = float(text)
-    return number if number <= _MOST else None
+    text = text.strip() if len(text) <= 64 else ""
+    return None if _NUMBER.fullmatch(text) is None else float(text)
 
 
 def _seconds(text: str, headers: Mapping[str, str]) -> float | None:
     """Seconds until a reset that is a duration, a number of seconds, or a moment."""
-    text = text.strip() if len(text) <= _MOST_CHARACTERS else ""
+    text = text.strip() if len(text) <= 64 else ""
     if not text:
         return None
-    if _NUMBER.fullmatch(text) is not None:
-        seconds = float(text)
-        if seconds >= _EPOCH_S:
-            moment_s = seconds / 1e3 if seconds >= _EPOCH_MS else seconds
-            seconds = moment_s - time.time()
-    elif _DURATION.fullmatch(text) is not None:
+    seconds = _number(text)
+    if seconds is not None and seconds >= 1e9:  # since 1970, in seconds or in milliseconds
+        seconds = (seconds / 1e3 if seconds >= 1e12 else seconds) - time.time()
+    elif seconds is None and not _PART.sub("", text):
         seconds = sum(float(n) * _UNITS_S[unit] for n, unit in _PART.findall(text))
-    else:
-        moment = _moment_s(text)
-        if moment is None:
-            return None
+    elif seconds is None and (moment_s := _moment_s(text)) is not None:
         # By the clock that wrote it, if that is known: ours may be wrong.
-        sent = _moment_s(headers.get("Date", "")[:_MOST_CHARACTERS])
-        seconds = moment - (time.time() if sent is None else sent)
-    return max(0.0, seconds) if -_SKEW_S <= seconds <= _MOST_S else None
+        sent_s = _moment_s(headers.get("Date", "")[:64])
+        seconds = moment_s - (time.time() if sent_s is None else sent_s)
+    return max(0.0, seconds) if seconds is not None and -_SKEW_S <= seconds <= _MOST_S else None
 
 
 def _moment_s(text: str) -> float | None:

@@ -1,7 +1,7 @@
 """Limits of requests in flight and requests a second, and the queue of requests that wait.
 
-By refusals, by time-outs, and by what the headers of answers say is left. All of it but
-:class:`Slots` is arithmetic on a given clock (``time.monotonic``) and waits for nothing.
+They follow refusals, time-outs, and the headers of answers. All of it except :class:`Slots` is
+arithmetic on a given clock (``time.monotonic``) and waits for nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ MOST_TIME: Final = 4.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Flight:
-    """A request under way; no two are equal."""
+    """A request under way, with ``given_s`` seconds to be answered in; no two are equal."""
 
     timeout_s: float
     given_s: float
-    """Seconds that it has, see :meth:`Concurrency.time_for`."""
     sent_s: float
 
 
@@ -72,8 +71,8 @@ class Concurrency:
         if self.limit == self._most or now_s < self._held_until_s or not is_told:
             return
         # A server that only queues must still answer in time; small steps after a limit was found.
-        is_first = self._hold_s == self._HOLD_S[0]
-        growth = min(4.0 if is_first else 1.5, 0.5 * flight.timeout_s / latency_s)
+        most_growth = 4.0 if self._hold_s == self._HOLD_S[0] else 1.5
+        growth = min(most_growth, 0.5 * flight.timeout_s / latency_s)
         rate, limit = self._n_replies / elapsed_s, self.limit
         if rate > self._best * (1.0 + self._GAIN * (limit / self._before - 1.0)):
             self._best, self._before = rate, limit
@@ -104,36 +103,28 @@ class AddressLimits:
     """When an address may be asked again, by the headers of its answers.
 
     As many requests go out as are left; if none is, nothing goes out before the reset. A
-    ``Retry-After`` holds everything back if nothing is left, or if all of the latest requests were
-    refused; else it is that request's alone.
+    ``Retry-After`` holds everything back if nothing is left, or if the latest 8 requests were all
+    refused; else it is that request's alone. Headers are not believed any more after 10 replies
+    before one reset that all say that nothing is left.
     """
 
     _IN_A_ROW: Final = 8
-    """Refusals without an answer between them that are those of a limit."""
-    _UNTOLD_S: Final = 60.0
     _LIES: Final = 10
-    """Replies before one reset that all say that nothing is left, after which nothing that is said
-    is believed."""
 
     def __init__(self, patience_s: float = 900.0) -> None:
         self._patience_s = patience_s
-        self._held_until_s = -inf
-        self._n_sent = self._n_in_a_row = 0
+        self._held_until_s = self._reset_s = -inf
+        self._n_sent = self._n_in_a_row = self._n_at_none = 0
         self._left = self._limit = inf
         """Requests that may go out before the reset, and after it."""
-        self._reset_s = -inf
-        """When the limit is there again."""
-        self._n_at_none = 0
-        """Replies since the last reset that said that nothing is left."""
 
     def wait_s(self, now_s: float) -> float:
         """Seconds until a request may go out; 0 or less for now."""
         if self._left < 1.0 and now_s >= self._reset_s:
             # The next answer says when the reset after this one is.
-            self._left, self._reset_s = self._limit, now_s + self._UNTOLD_S
+            self._left, self._reset_s = self._limit, now_s + 60.0
             self._n_at_none = 0
-        held_until_s = self._reset_s if self._left < 1.0 else -inf
-        return max(held_until_s, self._held_until_s) - now_s
+        return max(self._reset_s if self._left < 1.0 else -inf, self._held_until_s) - now_s
 
     def send(self) -> int:
         """Number of a request that goes out now."""
@@ -188,10 +179,8 @@ class Pace:
     Refusals come from a limit, or by chance whatever the rate. A trial tells which: for a moment
     requests go out clearly more slowly than they were answered. If as many are refused, it is
     chance, their share is the ``base``, and the rate is what it was. Else the rate is set to what
-    was answered, and creeps up as long as few more than the base are refused.
-
-    Nothing goes out while all addresses are held back, and never more than ``max_rate``, the user's
-    own limit.
+    was answered, and creeps up as long as few more than the base are refused. The user's own limit
+    is ``max_rate``.
     """
 
     _TOLERATED: Final = 0.05
@@ -212,19 +201,17 @@ class Pace:
         self.rate = inf
         """Requests a second; infinite until too many were refused."""
         self.base = 0.0
-        """Share of requests that are refused by chance."""
-        self._tokens, self._refilled_s = 1.0, 0.0
+        self._tokens, self._refilled_s, self._wait_s = 1.0, 0.0, 0.0
         self._trial: tuple[float, float, float] | None = None
         """Rate, answers a second and share refused before the trial."""
-        self._n_sent = self._n_refused = self._n_held = 0
-        self._since_s = -inf
         self._n_calm = 0
         """Windows since the rate was last cut."""
         self._calm_rate, self._ceiling = 0.0, inf
         """Latest rate at which few were refused, and at which too many were."""
         self._closed_rate: float | None = None
         """Rate before nothing was answered any more."""
-        self._wait_s = 0.0
+        self._n_sent = self._n_refused = self._n_held = 0
+        self._since_s = -inf
 
     @property
     def is_noise(self) -> bool:
@@ -237,8 +224,7 @@ class Pace:
         self._wait_s = max(held_s, self._due_s - now_s)
         if held_s > 0.0:
             # What is answered meanwhile says nothing of the rate.
-            self._n_sent = self._n_refused = self._n_held = 0
-            self._since_s = -inf
+            self._begin_window(-inf)
         if self._wait_s > 0.0:
             return False
         if self.rate < inf:
@@ -297,7 +283,13 @@ class Pace:
         chance = 2.0 * sqrt(max(share, self.base) * (1.0 - self.base) / max(1, n))
         surely = self._SURELY_LIMIT + 1.0 / sqrt(max(1, n))
         if self._trial is not None:
-            self._end_trial(share)
+            rate, answered_before, share_before = self._trial
+            self._trial, self.base = None, min(share, self._SURELY_LIMIT)
+            if share > 0.6 * share_before:
+                self.rate = rate
+            else:
+                self._cut(answered_before / (1.0 - self.base))
+            self._n_calm = 1
         elif not is_passed and share <= min(surely, self.base + self._TOLERATED + chance):
             self._grow(n / elapsed_s)
         elif self._n_refused >= n:
@@ -312,18 +304,12 @@ class Pace:
         else:
             self._trial = (self.rate, answered, share)
             self.rate = max(self._LEAST, self._TRIAL * answered / (1.0 - self.base))
-        self._n_sent = self._n_refused = self._n_held = 0
-        self._since_s = self._refilled_s = now_s
+        self._begin_window(now_s)
+        self._refilled_s = now_s
 
-    def _end_trial(self, share: float) -> None:
-        rate, answered, share_before = self._trial or (inf, 0.0, 0.0)
-        self._trial = None
-        self.base = min(share, self._SURELY_LIMIT)
-        if share > 0.6 * share_before:
-            self.rate = rate
-        else:
-            self._cut(answered / (1.0 - self.base))
-        self._n_calm = 1
+    def _begin_window(self, now_s: float) -> None:
+        self._n_sent = self._n_refused = self._n_held = 0
+        self._since_s = now_s
 
     def _cut(self, rate: float) -> None:
         self._ceiling = self.rate

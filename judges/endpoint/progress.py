@@ -10,9 +10,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from loguru import logger
 from tqdm import tqdm
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
     from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
     from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgeUnavailableError
 
-
 _MOST_NAMED: Final = 2
-_MOST_URL: Final = 36
 _COUNTED: Final = ("calls", "from_store", "shared", "retried", "tokens", "cached_tokens")
 
 
@@ -99,7 +96,7 @@ class Totals:
 
     @property
     def n_from_store(self) -> int:
-        """Replies that the store had."""
+        """Return the number of replies that the store had."""
         return sum(self.from_store.values())
 
     def warnings(self) -> list[str]:
@@ -110,9 +107,9 @@ class Totals:
         named = [f"{n:,} of {_short(name)}" for name, n in sources.most_common(_MOST_NAMED)]
         if len(sources) > _MOST_NAMED:
             named.append(f"{len(sources) - _MOST_NAMED} more endpoints")
-        configured = ", ".join(map(_short, self.endpoints[:1]))
+        own = ", ".join(map(_short, self.endpoints[:1]))
         return [
-            f"no reply came from the configured endpoint, {configured}: all {self.n_from_store:,} "
+            f"no reply came from the configured endpoint, {own}: all {self.n_from_store:,} "
             f"were in the store ({'; '.join(named)}). LMMS_CAPTIONS_STORE_BY=endpoint asks it again"
         ]
 
@@ -132,8 +129,6 @@ def cost_words(usd_by_model: Mapping[str, float | None], prices_date: str | None
 
     >>> cost_words({"a": 1.5, "b": None}, "2025-06-30")
     '$1.50 by the prices of 2025-06-30, without b, whose price is unknown (LMMS_CAPTIONS_PRICES)'
-    >>> cost_words({"b": None}, None)
-    'price unknown (LMMS_CAPTIONS_PRICES)'
     """
     unknown = [model for model, usd in usd_by_model.items() if usd is None]
     if len(unknown) == len(usd_by_model):
@@ -197,9 +192,8 @@ class Meter:
 
     def usd_by_model(self) -> dict[str, float | None]:
         """Return US dollars of each model so far."""
-        cached = dict(self.cached_tokens)
         return {
-            model: self.prices.cost_usd(model, n[0], n[1], cached.get(model, 0), self.mode)
+            model: self.prices.cost_usd(model, n[0], n[1], self.cached_tokens[model], self.mode)
             for model, n in list(self.tokens.items())
         }
 
@@ -239,17 +233,12 @@ def _is_priced(usd_by_model: Mapping[str, float | None]) -> bool:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= _MOST_URL else f"{name[: _MOST_URL - 3]}..."
+    return name if len(name) <= 36 else f"{name[:33]}..."
 
 
-_LIVELY_S: Final = 0.5
-_LINE_S: Final = 50.0
 _TROUBLE_S: Final = 60.0
-_RATE_S: Final = 120.0
-_LOGGING_S: Final = 0.2
 _SILENCE_S: Final = 5.0
 """Silence that the bar shows."""
-_LEAST_USD: Final = 0.005
 _FORMAT: Final = "{desc}"
 """Format of our lines on a terminal; tqdm keeps several of them apart."""
 
@@ -262,9 +251,8 @@ class Progress:
         self._meter = meter
         self._n_in_flight = n_in_flight
         self._bar: _Bar | None = None
-        self._firsts: set[str] = set()
-        """Kinds of failure of which the first was logged."""
-        self._stops: set[str] = set()
+        self._logged: set[str] = set()
+        """Kinds of failure, and reasons to stop, that were logged."""
         self._failures: Counter[str] = Counter()
         """Failures since the latest line about them."""
         self._latest = ""
@@ -277,22 +265,20 @@ class Progress:
         """Note a failed attempt; the first of its kind is logged."""
         self._failures[error.kind] += 1
         self._latest = self._scrubbed(error)
-        if error.kind not in self._firsts:
-            self._firsts.add(error.kind)
+        if error.kind not in self._logged:
+            self._logged.add(error.kind)
             self._logged_s = time.monotonic()
             logger.warning(
-                "endpoint trouble, first {}: {}. Failed requests are sent again; what cannot be "
-                "answered is unscored, and asked again by the next run",
-                error.kind,
-                self._latest,
+                f"endpoint trouble, first {error.kind}: {self._latest}. Failed requests are sent "
+                "again; what cannot be answered is unscored, and asked again by the next run"
             )
 
     def stopped(self, model: str, error: JudgeStoppedError) -> None:
         """Log, once, that nothing more is asked of a model."""
         words = self._scrubbed(error)
         name = re.sub(r"\d+", "", f"{model} {words}")
-        if name not in self._stops:
-            self._stops.add(name)
+        if name not in self._logged:
+            self._logged.add(name)
             more = "" if "kept" in words else "; what was answered is kept"
             logger.warning("nothing more is asked of {}: {}{}", model, words, more)
             self._failures.clear()
@@ -311,41 +297,29 @@ class Progress:
         if is_due and (self._failures or silent_s >= _TROUBLE_S):
             self._log_trouble(silence)
             self._logged_s, self._is_silence_logged = now_s, bool(silence)
-        self._draw(silence)
+        is_done = meter.n_done >= meter.n_submitted
+        # Without a standard error, as in some services, tqdm would keep its lock.
+        if self._config.progress and sys.stderr is not None and not is_done:
+            self._bar = self._bar or _Bar(meter)
+            self._bar.draw(silence)
+        elif is_done:
+            self.close()
 
     def close(self) -> None:
         """Leave the bar as it is."""
         if self._bar is not None:
             is_done = self._meter.n_done >= self._meter.n_submitted
-            self._bar.end("" if is_done else "stopped")
+            self._bar.draw("" if is_done else "stopped", is_last=True)
             self._bar = None
 
     def _log_trouble(self, silence: str) -> None:
         counts = ", ".join(f"{n:,} x {kind}" for kind, n in self._failures.most_common())
         n_in_flight = self._n_in_flight()
-        waiting = self._meter.n_asking - n_in_flight
-        parts = [
-            counts or "no failure",
-            silence,
-            f"{n_in_flight:,} in flight",
-            f"{waiting:,} waiting",
-        ]
+        waiting = f"{n_in_flight:,} in flight, {self._meter.n_asking - n_in_flight:,} waiting"
+        parts = filter(None, (counts or "no failure", silence, waiting))
         latest = f". Latest: {self._latest}" if self._failures else ""
-        logger.warning("endpoint trouble: {}{}", ", ".join(filter(None, parts)), latest)
+        logger.warning("endpoint trouble: {}{}", ", ".join(parts), latest)
         self._failures.clear()
-
-    def _draw(self, silence: str) -> None:
-        meter = self._meter
-        is_done = meter.n_done >= meter.n_submitted
-        # Without a standard error, as in some services, tqdm would keep its lock.
-        if not self._config.progress or sys.stderr is None or (self._bar is None and is_done):
-            return
-        self._bar = self._bar or _Bar(sys.stderr, meter)
-        if is_done:
-            self._bar.end("")
-            self._bar = None
-        else:
-            self._bar.draw(silence)
 
     def _scrubbed(self, error: Exception) -> str:
         return scrub(str(error), self._config.api_key, *self._config.urls)
@@ -354,43 +328,33 @@ class Progress:
 def parts_of(meter: Meter, timing: Sequence[str], note: str = "") -> list[str]:
     """Return the parts of a progress line, the most important first, without zeros."""
     share = meter.n_done / max(1, meter.n_submitted)
-    costs = [usd for usd in meter.usd_by_model().values() if usd is not None]
-    usd, n_429 = sum(costs), meter.retried["HTTP 429"]
+    usd = sum(usd for usd in meter.usd_by_model().values() if usd is not None)
+    n_429, n_retried = meter.retried["HTTP 429"], meter.retried.total()
     n_in, n_out = (sum(total[i] for total in meter.tokens.values()) for i in (0, 1))
-    n_retried, n_cached = meter.retried.total(), sum(meter.cached_tokens.values())
+    n_cached = sum(meter.cached_tokens.values())
     n_stored = meter.from_store.total() + meter.n_shared
     limited = f" ({n_429:,} x 429)" if n_429 else ""
-    return [
+    is_stopped = note == "stopped"
+    parts = {
         # Not rounded: 100% is all of it.
-        f"Judging{f' {note}' if note == 'stopped' else ''}: {int(100 * share):3d}%",
-        *([f"${usd:,.2f}"] if usd >= _LEAST_USD else []),
-        f"{meter.n_done:,}/{meter.n_submitted:,}",
-        *([note] if note and note != "stopped" else []),
-        *([f"{meter.n_unscored:,} unscored"] if meter.n_unscored else []),
-        *timing,
-        *([f"{meter.n_calls:,} calls"] if meter.n_calls else []),
-        *([f"{n_stored:,} from the store"] if n_stored else []),
-        *([f"{n_retried:,} retried{limited}"] if n_retried else []),
-        *([f"tokens {n_in:,}+{n_out:,}"] if n_in or n_out else []),
-        *([f"{n_cached / n_in:.0%} of the prompts cached"] if n_cached and n_in else []),
-    ]
-
-
-def fit(parts: Sequence[str], width: int | None) -> str:
-    """Return as many of the first parts as fit into a line.
-
-    >>> fit(["Judging:  25%", "$1.20", "1/4"], 20)
-    'Judging:  25%, $1.20'
-    """
-    if width is None:
-        return ", ".join(parts)
-    n = next((n for n in range(len(parts), 0, -1) if len(", ".join(parts[:n])) <= width), 1)
-    return ", ".join(parts[:n])[:width]
+        f"Judging{' stopped' if is_stopped else ''}: {int(100 * share):3d}%": True,
+        f"${usd:,.2f}": usd >= 0.005,
+        f"{meter.n_done:,}/{meter.n_submitted:,}": True,
+        note: bool(note) and not is_stopped,
+        f"{meter.n_unscored:,} unscored": meter.n_unscored,
+        **dict.fromkeys(timing, True),
+        f"{meter.n_calls:,} calls": meter.n_calls,
+        f"{n_stored:,} from the store": n_stored,
+        f"{n_retried:,} retried{limited}": n_retried,
+        f"tokens {n_in:,}+{n_out:,}": n_in or n_out,
+        f"{n_cached / max(1, n_in):.0%} of the prompts cached": n_cached and n_in,
+    }
+    return [part for part, is_shown in parts.items() if is_shown]
 
 
 def end_other_bars() -> None:
     """Close the bars of others, when a run ends before they are full."""
-    for bar in list(getattr(tqdm, "_instances", ())):
+    for bar in _bars():
         if bar.bar_format != _FORMAT:
             bar.close()
 
@@ -398,95 +362,82 @@ def end_other_bars() -> None:
 class _Bar:
     """Progress as one line: drawn over itself on a terminal, written every 50 s to a log."""
 
-    def __init__(self, stream: TextIO, meter: Meter) -> None:
-        self._stream = stream
+    pid: ClassVar = 0
+    """Process that draws."""
+    patcher: ClassVar[Any] = None
+    """loguru's patcher before ours."""
+
+    def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._began_s = self._drawn_s = time.monotonic()
         self._moments = deque([(self._began_s, meter.n_done)])
-        self._is_begun = False
+        self._stream, self._is_begun = sys.stderr, False
         self._line: tqdm[Any] | None = None
         """Line of a terminal."""
         # The stream may be closed, or a file on a full disk; here and below.
         with suppress(OSError, ValueError):
-            if stream.isatty():
-                self._line = tqdm(file=stream, dynamic_ncols=True, bar_format=_FORMAT)
+            if self._stream.isatty():
+                self._line = tqdm(file=self._stream, dynamic_ncols=True, bar_format=_FORMAT)
                 self._drawn_s = -inf
-                self._leave_lines_to_logs()
+                _leave_lines_to_logs()
 
-    def draw(self, note: str) -> None:
+    def draw(self, note: str, *, is_last: bool = False) -> None:
         """Draw or write the line if it is due."""
         now_s = time.monotonic()
-        if now_s - self._drawn_s >= (_LINE_S if self._line is None else _LIVELY_S):
-            self._drawn_s, self._is_begun = now_s, True
-            self._show(note)
-
-    def end(self, note: str) -> None:
-        """Leave the line as it is."""
-        if self._line is not None or self._is_begun or note:
-            self._show(note)
-        if self._line is not None:
-            global _drawn  # noqa: PLW0603 - loguru has one patcher for the process, too
-            _drawn = None
-            with suppress(OSError, ValueError):
-                self._line.close()
-
-    def _show(self, note: str) -> None:
-        parts = self._parts(note)
+        is_due = now_s - self._drawn_s >= (50.0 if self._line is None else 0.5)
+        is_end = is_last and (self._line is not None or self._is_begun or bool(note))
+        if not is_due and not is_end:
+            return
+        self._drawn_s, self._is_begun = now_s, True
+        parts = parts_of(self._meter, self._timing(), note)
         with suppress(OSError, ValueError):
             if self._line is None:
                 self._stream.write(f"{', '.join(parts)}\n")
                 self._stream.flush()
-            else:
-                columns = self._line.format_dict["ncols"]
-                # In the last column some terminals begin the next line.
-                width = columns - 1 if columns and columns > 1 else None
-                self._line.set_description_str(fit(parts, width))
+                return
+            # In the last column some terminals begin the next line.
+            width = (self._line.format_dict["ncols"] or 1000) - 1
+            while len(", ".join(parts)) > width and len(parts) > 1:
+                parts.pop()
+            self._line.set_description_str(", ".join(parts)[: max(1, width)])
+        if is_last and self._line is not None:
+            with suppress(OSError, ValueError):
+                self._line.close()
 
-    def _parts(self, note: str) -> list[str]:
-        """Return the parts of the line, with time passed, time left and rate."""
+    def _timing(self) -> list[str]:
+        """Return the time passed and left, and the rate of the last two minutes."""
         now_s, meter = time.monotonic(), self._meter
         self._moments.append((now_s, meter.n_done))
-        while now_s - self._moments[1][0] > _RATE_S:
+        while now_s - self._moments[1][0] > 120.0:
             self._moments.popleft()
         since_s, n_before = self._moments[0]
-        timing = [tqdm.format_interval(now_s - self._began_s)]
-        n_new = meter.n_done - n_before
-        if n_new > 0 and now_s > since_s:
-            rate = n_new / (now_s - since_s)
-            left = tqdm.format_interval((meter.n_submitted - meter.n_done) / rate)
-            speed = f"{rate:.3g} questions/s" if rate >= 1.0 else f"{1 / rate:.3g} s/question"
-            timing = [f"{timing[0]}<{left}", speed]
-        return parts_of(meter, timing, note)
-
-    def _leave_lines_to_logs(self) -> None:
-        """Have log lines begin on a line of their own while this one is drawn."""
-        global _drawn, _patcher  # noqa: PLW0603 - as above
-        _drawn = (os.getpid(), self)
-        earlier = getattr(getattr(logger, "_core", None), "patcher", None)
-        if earlier is None or earlier is not _patcher:
-            _patcher = partial(_make_room, earlier)
-            logger.configure(patcher=_patcher)
-
-    def make_room(self) -> None:
-        """Remove the line for a moment, as something else is written."""
-        with tqdm.get_lock():  # type: ignore[no-untyped-call] # its stubs
-            for line in list(getattr(tqdm, "_instances", ())):
-                with suppress(OSError, ValueError):
-                    line.clear(nolock=True)
-        self._drawn_s = time.monotonic() + _LOGGING_S - _LIVELY_S
+        passed, n_new = tqdm.format_interval(now_s - self._began_s), meter.n_done - n_before
+        if n_new <= 0 or now_s <= since_s:
+            return [passed]
+        rate = n_new / (now_s - since_s)
+        left = tqdm.format_interval((meter.n_submitted - meter.n_done) / rate)
+        speed = f"{rate:.3g} questions/s" if rate >= 1.0 else f"{1 / rate:.3g} s/question"
+        return [f"{passed}<{left}", speed]
 
 
-_drawn: tuple[int, _Bar] | None = None
-"""The process that draws a line on its terminal, and the line."""
+def _bars() -> list[Any]:
+    return list(getattr(tqdm, "_instances", ()))
 
 
-_patcher: Callable[[Record], None] | None = None
-"""Function that the logger was given; it calls the earlier one."""
+def _leave_lines_to_logs() -> None:
+    """Have log lines begin on a line of their own while a bar of ours is drawn."""
+    patcher = getattr(getattr(logger, "_core", None), "patcher", None)
+    if patcher is not _make_room:
+        _Bar.patcher = patcher
+        logger.configure(patcher=_make_room)
+    _Bar.pid = os.getpid()
 
 
-def _make_room(earlier: Callable[[Record], None] | None, record: Record) -> None:
-    if earlier is not None:
-        earlier(record)
+def _make_room(record: Record) -> None:
+    if _Bar.patcher is not None:
+        _Bar.patcher(record)
     # A forked child would wait for a lock that its parent held.
-    if _drawn is not None and _drawn[0] == os.getpid():
-        _drawn[1].make_room()
+    if os.getpid() == _Bar.pid and any(bar.bar_format == _FORMAT for bar in _bars()):
+        for bar in _bars():
+            with suppress(OSError, ValueError):
+                bar.clear()

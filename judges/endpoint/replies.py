@@ -11,6 +11,10 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.request import NumberToken, Reply, Request
 
+NOT_READABLE: Final = (
+    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
+"""Errors of JSON of another shape; the last two of an infinite count and of great depth."""
 _TAG = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad)"
 _REASONING: Final = re.compile(
     # <think>..., <seed:think>... (Seed-OSS)
@@ -44,10 +48,6 @@ def strip_reasoning(text: str) -> str:
 
     >>> strip_reasoning("<think>yes or no?</think> no ")
     'no'
-    >>> strip_reasoning("[THINK]yes?[/THINK] no ")
-    'no'
-    >>> strip_reasoning("analysisA cat? No.assistantfinalA dog.")
-    'A dog.'
     """
     text = text.strip()
     if text.startswith(("analysis", "assistantanalysis")):
@@ -62,9 +62,7 @@ def strip_reasoning(text: str) -> str:
 MOST_TOKENS: Final = 10_000_000
 """Largest count of tokens that is believed: ten times the longest context there is."""
 CHARS_PER_TOKEN: Final = 4.0
-"""Characters of English prompts and captions that make a token in an estimate. T5's 32,000 pieces
-make 3.9 to 4.7 of VDC's prompts and questions; judges have more, so that it is rather too high.
-What is not ASCII is escaped, at 6 or more for one."""
+"""Characters of English prompts and captions that make a token in an estimate; rather too few."""
 PICTURE_TOKENS: Final = 1_500
 """Tokens of a picture in an estimate, if the model's way of counting is not known."""
 
@@ -78,16 +76,7 @@ def count_of(value: object) -> int | None:
 
 
 def tokens_in(usage: object) -> tuple[int | None, int | None, int]:
-    """Return input and output tokens of a reply's ``usage``, and input tokens out of a cache.
-
-    Source: OpenAI's "Prompt caching", which vLLM and most servers follow; DeepSeek's "Context
-    caching".
-
-    >>> tokens_in({"prompt_tokens": 90, "prompt_tokens_details": {"cached_tokens": 64}})
-    (90, None, 64)
-    >>> tokens_in({"prompt_tokens": 90, "prompt_cache_hit_tokens": 64})
-    (90, None, 64)
-    """
+    """Return input and output tokens of a reply's ``usage``, and input tokens out of a cache."""
     if not isinstance(usage, dict):
         return None, None, 0
     n_input = count_of(usage.get("prompt_tokens"))
@@ -100,10 +89,7 @@ def tokens_in(usage: object) -> tuple[int | None, int | None, int]:
 
 
 def counted(reply: Reply, request: Request, attempt: int) -> Reply:
-    """Return a reply with an estimate of the tokens that the endpoint does not count.
-
-    The request counts as it was asked, whatever was added or left out.
-    """
+    """Return a reply with an estimate of the tokens that the endpoint does not count."""
     if not reply.is_estimated:
         return reply
     # Letters of pictures are no tokens.
@@ -138,45 +124,29 @@ def number_tokens(logprobs: object, text: str) -> tuple[NumberToken, ...] | None
     The tokens' digits are laid over the text's, from the end: digits are single bytes whatever the
     tokenizer, while other characters may be split, escaped, or left out of the text (special
     tokens, reasoning). ``None`` if they do not fit, or came without alternatives.
-
-    >>> top = [{"token": "85", "logprob": -0.1}, {"token": "90", "logprob": -2.4}]
-    >>> content = [{"token": "85", "logprob": -0.1, "top_logprobs": top}]
-    >>> number_tokens({"content": content}, "85")
-    (NumberToken(start=0, text='85', alternatives={'85': -0.1, '90': -2.4}),)
     """
     try:
         entries = logprobs["content"]  # type: ignore[index]  # checked by what follows
         if not entries or not any(entry["top_logprobs"] for entry in entries):
             return None
         tokens = [_text(entry) for entry in entries]
-        starts = _starts(tokens, text)
-        if starts is None:
+        places = [match.start() for match in _DIGIT.finditer(text)]
+        digits = [(index, m) for index, token in enumerate(tokens) for m in _DIGIT.finditer(token)]
+        digits = digits[len(digits) - len(places) :] if places else []
+        if [text[place] for place in places] != [digit[0] for _, digit in digits]:
             return None
+        starts: dict[int, int] = {}
+        for place, (index, digit) in zip(places, digits, strict=True):
+            starts.setdefault(index, place - digit.start())
+        for index, start in list(starts.items()):
+            if index + 1 < len(tokens):
+                starts.setdefault(index + 1, start + len(tokens[index]))
         return tuple(
             NumberToken(start, tokens[index], _alternatives(entries[index]))
-            for index, start in starts
+            for index, start in sorted(starts.items())
         )
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+    except NOT_READABLE:
         return None  # They are an extra: the reply itself is as good without.
-
-
-def _starts(tokens: Sequence[str], text: str) -> list[tuple[int, int]] | None:
-    places = [match.start() for match in _DIGIT.finditer(text)]
-    written = [
-        (index, match.start(), match[0])
-        for index, token in enumerate(tokens)
-        for match in _DIGIT.finditer(token)
-    ]
-    written = written[len(written) - len(places) :] if places else []
-    if [text[place] for place in places] != [digit for *_, digit in written]:
-        return None
-    starts: dict[int, int] = {}
-    for place, (index, within, _) in zip(places, written, strict=True):
-        starts.setdefault(index, place - within)
-    for index, start in list(starts.items()):
-        if index + 1 < len(tokens):
-            starts.setdefault(index + 1, start + len(tokens[index]))
-    return sorted(starts.items())
 
 
 def _text(entry: Mapping[str, Any]) -> str:
@@ -187,8 +157,7 @@ def _text(entry: Mapping[str, Any]) -> str:
 
 
 def _alternatives(entry: Mapping[str, Any]) -> dict[str, float]:
-    listed = entry["top_logprobs"]
-    logs = {_text(each): float(each["logprob"]) for each in listed}
+    logs = {_text(each): float(each["logprob"]) for each in entry["top_logprobs"]}
     logs.setdefault(_text(entry), float(entry["logprob"]))
     shares: dict[str, float] = {}
     for token, value in logs.items():
@@ -197,38 +166,14 @@ def _alternatives(entry: Mapping[str, Any]) -> dict[str, float]:
     return {name: round(log(share), 6) for name, share in shares.items() if share > 0.0}
 
 
-NOT_READABLE: Final = (
-    ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError,
-)  # fmt: skip
-"""Errors of JSON of another shape; the last two of an infinite count and of great depth."""
-_MOST_NAME: Final = 4096
-"""Characters of a model's name, which may be the path of a file."""
-_TEXT_TYPES: Final = {None, "text", "output_text"}
 _STATUSES: Final = {
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "insufficient_quota": 402,
-    "permission_error": 403,
-    "permission_denied": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "invalid_request_error": 400,
-    "context_length_exceeded": 400,
-    "content_filter": 400,
-    "server_error": 500,
-    "api_error": 500,
-    "overloaded_error": 529,
-}
+    "authentication_error": 401, "invalid_api_key": 401, "insufficient_quota": 402,
+    "permission_error": 403, "permission_denied": 403, "not_found_error": 404,
+    "model_not_found": 404, "rate_limit_error": 429, "rate_limit_exceeded": 429,
+    "invalid_request_error": 400, "context_length_exceeded": 400, "content_filter": 400,
+    "server_error": 500, "api_error": 500, "overloaded_error": 529,
+}  # fmt: skip
 """Codes and types of errors, and the status that they go with."""
-
-
-def has_reasoning(choice: Mapping[str, object]) -> bool:
-    """Return whether a choice has reasoning in a field of its own."""
-    message = choice.get("message")
-    fields = message if isinstance(message, dict) else {}
-    return any(fields.get(name) for name in ("reasoning_content", "reasoning", "thinking"))
 
 
 def model_in(payload: Mapping[str, object]) -> str | None:
@@ -237,7 +182,7 @@ def model_in(payload: Mapping[str, object]) -> str | None:
     # With the key taken out it is not the name that was sent.
     if not isinstance(name, str) or "[key]" in name:
         return None
-    return name.strip()[:_MOST_NAME] or None
+    return name.strip()[:4096] or None
 
 
 def error_in(payload: object) -> object:
@@ -261,11 +206,7 @@ def error_in(payload: object) -> object:
 
 
 def status_of(error: object) -> int | None:
-    """Return the HTTP status of an error's code or type, ``None`` if it has neither.
-
-    >>> status_of({"code": "429"}), status_of({"type": "server_error"}), status_of("busy")
-    (429, 500, None)
-    """
+    """Return the HTTP status of an error's code or type, ``None`` if it has neither."""
     if not isinstance(error, Mapping):
         return None
     for value in (error.get("code"), error.get("status"), error.get("type")):
@@ -281,11 +222,10 @@ def text_of(content: object) -> str:
     """Text of a message: as it is, or of those of its parts that hold text."""
     if isinstance(content, str):
         return content
-    texts: list[str] = []
+    texts: list[object] = []
     for part in content if isinstance(content, list) else [content]:
-        text = part
-        if isinstance(part, dict) and part.get("type") in _TEXT_TYPES:
-            text = part.get("text")
-        if isinstance(text, str):
-            texts.append(text)
-    return "".join(texts)
+        if isinstance(part, dict) and part.get("type") in (None, "text", "output_text"):
+            texts.append(part.get("text"))
+        else:
+            texts.append(part)
+    return "".join(text for text in texts if isinstance(text, str))

@@ -22,10 +22,17 @@ SHOWN: Final[tuple[Shown, ...]] = ("", "pictures", "a video")
 LEXICAL: Final = "lexical"
 """Name of the offline stand-in judge, which needs no endpoint."""
 
-_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
 RESAMPLE_TEMPERATURE = 0.7
-"""Temperature of a repeated request. Deviation: the papers ask once; at temperature 0 a repeated
-request would return the unreadable text again, so a fresh sample needs one above 0."""
+"""Temperature of a repeated request. Deviation: the papers ask once; at temperature 0 it would
+return the unreadable text again."""
+
+
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def encode(payload: Mapping[str, object]) -> bytes:
+    """Encode JSON without white space, in ASCII."""
+    return _ENCODE(payload).encode("ascii")
 
 
 def is_offline(model: str | None) -> bool:
@@ -43,10 +50,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question to a model."""
+    """A question to a model; what has a default is not in the store's key."""
 
     protocol: str
-    """Name and version of the protocol, e.g. ``vdc_answer:1``; part of the store's key."""
+    """Name and version of the protocol, e.g. ``vdc_answer:1``."""
     model: str
     messages: Sequence[Message]
     params: Mapping[str, object]
@@ -56,17 +63,17 @@ class Request:
     stand_in: Callable[[], str]
     """The reply of the offline stand-in ``lexical``."""
     left_out: tuple[str, ...] = ()
-    """Parameters that are not sent because the model refuses them; not in the key."""
+    """Parameters that are not sent because the model refuses them."""
     added_params: Mapping[str, object] | None = None
-    """Parameters that are sent in addition; not in the key."""
+    """Parameters that are sent in addition."""
     shrink: Callable[[int], Sequence[Message] | None] | None = field(default=None, compare=False)
     """Messages with pictures halved so many times, ``None`` if they cannot be smaller."""
     instead: Sequence[Message] | None = None
-    """Messages that are sent in place of ``messages``; not in the key."""
+    """Messages that are sent in place of ``messages``."""
     about: bytes | None = field(default=None, compare=False)
-    """Digest of the caption, which chooses the replica; not in the key, not sent."""
+    """Digest of the caption, which chooses the replica."""
     until_s: float | None = field(default=None, compare=False)
-    """Time (:func:`time.monotonic`) from which it is not sent any more; not in the key."""
+    """Time (:func:`time.monotonic`) from which it is not sent any more."""
     _bodies: dict[int, bytes] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def parameters(self, attempt: int) -> dict[str, object]:
@@ -97,8 +104,8 @@ class Request:
         """Return the JSON body, of which the key is made, in ASCII: captions have surrogates."""
         body = self._bodies.get(attempt)
         if body is None:
-            payload = {"model": self.model, "messages": self.messages, **self.parameters(attempt)}
-            body = _ENCODE(payload).encode("ascii")
+            asked = {"model": self.model, "messages": self.messages, **self.parameters(attempt)}
+            body = encode(asked)
             self._bodies.clear()
             self._bodies[attempt] = body
         return body
@@ -124,11 +131,6 @@ class Request:
     def is_too_late(self) -> bool:
         """Return whether it is not to be sent any more."""
         return self.until_s is not None and time.monotonic() >= self.until_s
-
-
-def encode(payload: Mapping[str, object]) -> bytes:
-    """Encode JSON without white space, in ASCII."""
-    return _ENCODE(payload).encode("ascii")
 
 
 class NumberToken(NamedTuple):
@@ -160,11 +162,10 @@ class Reply:
     is_final: bool = False
     """Asking again would give the same text; not stored."""
     model: str | None = None
-    """Name under which the model answered; ``None`` if it named none."""
+    """Name under which the model answered."""
     endpoint: str | None = None
     """Name (:func:`.urls.endpoint_name`) of the address that answered."""
     cached_tokens: int = 0
-    """Input tokens that the endpoint had in its prefix cache, by its own count."""
     is_only_reasoning: bool = False
     """The text is empty and the server sent reasoning in a separate field."""
     id: str | None = None
@@ -208,13 +209,7 @@ class Client(Protocol):
     """An endpoint or its Batch API."""
 
     async def complete(self, request: Request, attempt: int, *, timeout_s: float) -> Reply:
-        """Return the reply to a request.
-
-        Raises:
-            JudgeUnavailableError: After a failure that can pass: 429, 5xx, time-out.
-            JudgeRequestError: If this request is refused.
-            JudgeStoppedError: If all are (401, 404, 403).
-        """
+        """Return the reply to a request; a :class:`JudgeError` if there is none."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -246,16 +241,12 @@ class Usage:
             self.n_calls + other.n_calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            _merged(self.refused, other.refused),
-            _merged(self.served, other.served),
+            tuple(dict.fromkeys((*self.refused, *other.refused))),
+            tuple(dict.fromkeys((*self.served, *other.served))),
         )
 
 
 NO_USAGE: Final = Usage()
-
-
-def _merged(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*names, *others))) if others else names
 
 
 class Outcome(TypedDict):

@@ -30,25 +30,18 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.endpoint import CACHE_VARIABLE
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, StoreError
+from lmms_eval_captions.judges.errors import JudgeError, StoreError
 
 MAX_LINE_BYTES: Final = 64 << 20
 """Longer lines are passed over: an answer of 16 MiB is at most 48 MiB of JSON."""
 FLUSH_S: Final = 2.0
 _MAX_OPEN: Final = 64
-_BLOCK_BYTES: Final = 1 << 16
 _LINE: Final = re.compile(rb"([0-9a-f]{32})-([0-9a-f]{8})(\{.*\})\n", re.DOTALL)
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def slug(name: str) -> str:
-    """A name fit for a folder, different for different names.
-
-    >>> slug("gpt-4o-2024-08-06")
-    'gpt-4o-2024-08-06'
-    >>> slug("meta-llama/Llama-3.1-8B-Instruct")
-    'meta-llama-Llama-3.1-8B-Instruct-c6da5c'
-    """
+    """A name fit for a folder, different for different names."""
     safe = _UNSAFE.sub("-", name)[:80].strip(".-")
     if safe == name:
         return name
@@ -57,11 +50,7 @@ def slug(name: str) -> str:
 
 
 def write_line(key: bytes, value: bytes) -> bytes:
-    r"""The line of a reply: key, CRC-32 of key and reply, reply.
-
-    >>> write_line(bytes(16), b"{}")
-    b'00000000000000000000000000000000-3c9f28c6{}\n'
-    """
+    """The line of a reply: key, CRC-32 of key and reply, reply."""
     name = key.hex().encode("ascii")
     return b"%s-%08x%s\n" % (name, crc32(value, crc32(name)), value)
 
@@ -89,11 +78,7 @@ def require_writable(folder: Path) -> None:
 
 
 class ReplyStore:
-    """The replies of one model in a folder.
-
-    Raises:
-        StoreError: If the folder cannot be read.
-    """
+    """The replies of one model in a folder; a :class:`StoreError` if it cannot be read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -104,12 +89,9 @@ class ReplyStore:
         self._files: dict[str, int] = {}
         """Descriptors of those that are open."""
         self._own, self._own_file, self._own_bytes = "", -1, 0
-        self._block, self._block_of, self._block_start = b"", "", 0
-        """Bytes that were last read, and where they are from."""
-        self._is_torn = False
-        """Part of a line may stand at the end of the own segment."""
+        self._is_torn = self._is_dirty = False
+        """Part of a line may stand at the end of the own segment; it may not be on the disk yet."""
         self._flushed_s = time.monotonic()
-        self._is_dirty = False
         self._flushing: threading.Thread | None = None
         try:
             self._read_segments()
@@ -128,23 +110,17 @@ class ReplyStore:
         if place is None:
             return None
         path, start, n_bytes = place
-        first = start - self._block_start
-        if path != self._block_of or not 0 <= first <= len(self._block) - n_bytes:
-            # Replies are asked for in about the order in which they were written.
-            self._block = os.pread(self._opened(path), max(n_bytes, _BLOCK_BYTES), start)
-            self._block_of, self._block_start, first = path, start, 0
-        entry = read_line(self._block[first : first + n_bytes])
+        try:
+            entry = read_line(os.pread(self._opened(path), n_bytes, start))
+        except OSError as error:
+            raise StoreError(f"cannot read the verdicts under {self._folder}: {error}") from error
         if entry is None or entry[0] != key:
             del self._index[key]  # damaged since it was read
             return None
         return entry[1]
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Append one reply; it is in the operating system's hands when this returns.
-
-        Raises:
-            StoreError: If it could not be written completely (disk full, no permission).
-        """
+        """Append one reply; it is in the operating system's hands when this returns."""
         line = write_line(key, value)
         try:
             self._append(line)
@@ -179,7 +155,6 @@ class ReplyStore:
         self._close_others()
 
     def _append(self, line: bytes) -> None:
-        """Append a line to the own segment."""
         if self._own_file < 0:
             self._folder.mkdir(parents=True, exist_ok=True)
             host = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
@@ -195,7 +170,6 @@ class ReplyStore:
         self._is_torn = False
 
     def _opened(self, path: str) -> int:
-        """Descriptor of a segment."""
         if path == self._own:
             return self._own_file
         if path not in self._files:
@@ -210,11 +184,10 @@ class ReplyStore:
 
     def _read_segments(self) -> None:
         """Index the lines that are new in the segments of others."""
-        try:
-            with os.scandir(self._folder) as entries:
-                paths = sorted(entry.path for entry in entries if entry.name.endswith(".jsonl"))
-        except FileNotFoundError:
+        if not self._folder.exists():
             return
+        with os.scandir(self._folder) as entries:
+            paths = sorted(entry.path for entry in entries if entry.name.endswith(".jsonl"))
         for path in paths:
             try:
                 if path != self._own:
@@ -247,10 +220,8 @@ class ReplyStore:
         self._n_read[path] = place
         if n_damaged:
             logger.warning(
-                "{} line(s) of {} are damaged or cut short; what they held is asked again where "
-                "it is needed",
-                n_damaged,
-                path,
+                f"{n_damaged} line(s) of {path} are damaged or cut short; what they held is asked "
+                "again where it is needed"
             )
 
 
@@ -279,18 +250,13 @@ class StoredReplies:
         self._refreshed_s = -inf
 
     def require_writable(self) -> None:
-        """Raise a :class:`JudgeStoppedError` if no reply could be kept."""
-        try:
-            require_writable(self._folder)
-        except StoreError as error:
-            raise JudgeStoppedError(str(error)) from error
+        """Raise a :class:`StoreError` if no reply could be kept."""
+        require_writable(self._folder)
         self.is_writable = True
 
     def get(self, model: str, key: bytes) -> Reply | None:
         """A stored reply."""
-        store = self._stores.get(model)
-        if store is None:
-            store = self._opened(model)
+        store = self._stores.get(model) or self._opened(model)
         reply = self._reply(store, key)
         if self._endpoints is None or (reply is not None and reply.endpoint in self._endpoints):
             return reply
@@ -336,32 +302,20 @@ class StoredReplies:
             store.close()
 
     def _reply(self, store: ReplyStore, key: bytes) -> Reply | None:
-        try:
-            stored = store.get(key)
-        except OSError as error:
-            raise JudgeStoppedError(
-                f"cannot read the verdicts under {self._folder}: {error}"
-            ) from error
+        stored = store.get(key)
         try:
             return None if stored is None else Reply.from_json(stored)
         except ValueError as error:
             if not self._is_warned:
                 self._is_warned = True
-                logger.warning(
-                    "{}: a line that is no reply is passed over, and so are others: {}",
-                    self._folder,
-                    error,
-                )
+                words = "a line that is no reply is passed over, and so are others"
+                logger.warning("{}: {}: {}", self._folder, words, error)
             return None
 
     def _opened(self, model: str) -> ReplyStore:
-        store = self._stores.get(model)
-        if store is None:
-            try:
-                store = self._stores[model] = ReplyStore(self._folder / slug(model))
-            except StoreError as error:
-                raise JudgeStoppedError(str(error)) from error
-        return store
+        if model not in self._stores:
+            self._stores[model] = ReplyStore(self._folder / slug(model))
+        return self._stores[model]
 
 
 def _own_key(key: bytes, endpoint: str) -> bytes:
