@@ -22,12 +22,11 @@ from lmms_eval_captions.judges.settings import JudgeSettings
 
 _RESERVED: Final = {"model", "messages", "stream", "n", "max_tokens", "temperature", "seed"}
 """Fields that have settings of their own, or none."""
-_PUBLISHED: Final = "as_published"
-"""Key of ``metadata.judge``: what a run as published changes."""
-_WORDING: Final = "released_wording"
-"""Key in it: take the wording that the authors released."""
 _NOBODY: Final = "none"
 """Name of the model if no model is asked."""
+
+
+_NO_KEY: Final = {"is_key": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,39 +42,30 @@ class JudgeConfig:
     """Independent judge runs, seeds 0..runs-1."""
     timeout_s: float = 120.0
     asks: int | None = None
-    """Requests for each question in a judge run, of benchmarks that can be asked 1 or 3 times
-    (``LMMS_CAPTIONS_VCAPSBENCH_ASKS``)."""
+    """Requests for each question in a judge run, 1 or 3, of benchmarks that can be asked so."""
     always_frames: bool = False
     """Show the judge a clip's frames although its prompt does not speak of them."""
     frames: int | None = None
-    """Frames of a clip that the judge is shown, of benchmarks that show as many as one likes
-    (``LMMS_CAPTIONS_JUDGE_FRAMES``)."""
-    prompts: Prompts = field(default=Prompts(), metadata={"is_key": False})
-    signature_fields: Mapping[str, str] = field(
-        default_factory=dict, hash=False, metadata={"is_key": False}
-    )
+    """Frames of a clip that the judge is shown, of benchmarks that show as many as one likes."""
+    prompts: Prompts = field(default=Prompts(), metadata=_NO_KEY)
+    signature_fields: Mapping[str, str] = field(default_factory=dict, hash=False, metadata=_NO_KEY)
     """Settings that affect this judge's scores, for the signature."""
-    extra_body: Mapping[str, object] = field(
-        default_factory=dict, hash=False, metadata={"is_key": False}
-    )
-    """Further fields of every request (``LMMS_CAPTIONS_JUDGE_EXTRA_BODY``)."""
-    is_structured: bool = field(default=False, metadata={"is_key": False})
-    """Ask for JSON-schema output (``LMMS_CAPTIONS_JUDGE_STRUCTURED``)."""
+    extra_body: Mapping[str, object] = field(default_factory=dict, hash=False, metadata=_NO_KEY)
+    """Further fields of every request."""
+    is_structured: bool = field(default=False, metadata=_NO_KEY)
+    """Ask for JSON-schema output."""
 
     def __post_init__(self) -> None:
-        if not self.model or self.runs < 1 or self.max_tokens < 1 or self.timeout_s <= 0:
-            raise SettingsError(
-                "metadata.judge: expected a model, and runs, max_tokens and timeout_s above 0, "
-                f"got {self}"
-            )
-        if self.asks not in (None, 1, 3):
-            raise SettingsError(f"metadata.judge: expected asks of 1 or 3, got {self.asks!r}")
-        if self.frames is not None and self.frames < 1:
-            raise SettingsError(f"metadata.judge: expected frames above 0, got {self.frames!r}")
-        if not 0.0 <= self.temperature < inf:
-            raise SettingsError(
-                f"metadata.judge: expected a temperature of at least 0, got {self.temperature!r}"
-            )
+        is_usable = self.model and self.runs >= 1 and self.max_tokens >= 1 and self.timeout_s > 0
+        expected = {
+            f"a model, and runs, max_tokens and timeout_s above 0, got {self}": is_usable,
+            f"asks of 1 or 3, got {self.asks!r}": self.asks in (None, 1, 3),
+            f"frames above 0, got {self.frames!r}": self.frames is None or self.frames >= 1,
+            f"a temperature of at least 0, got {self.temperature!r}": 0 <= self.temperature < inf,
+        }
+        for words, is_met in expected.items():
+            if not is_met:
+                raise SettingsError(f"metadata.judge: expected {words}")
 
     @classmethod
     def build(cls, defaults: Mapping[str, object], settings: JudgeSettings) -> JudgeConfig:
@@ -85,15 +75,14 @@ class JudgeConfig:
             SettingsError: If a key is unknown or a value cannot be used.
         """
         keys = [each.name for each in fields(cls) if each.metadata.get("is_key", True)]
-        published = dict(cast("Mapping[str, object]", defaults.get(_PUBLISHED) or {}))
-        defaults = {name: value for name, value in defaults.items() if name != _PUBLISHED}
-        unknown = sorted({*defaults, *published} - {*keys, _WORDING})
-        if unknown:
+        defaults, is_as_published = dict(defaults), settings.is_as_published
+        # What a published table was made with.
+        published = dict(cast("Mapping[str, object]", defaults.pop("as_published", None) or {}))
+        is_released = bool(published.pop("released_wording", None)) and is_as_published
+        if unknown := sorted({*defaults, *published} - set(keys)):
             raise SettingsError(f"metadata.judge: unknown keys {unknown}, known are {keys}")
         own = cls(**defaults)  # type: ignore[arg-type]  # checked when built
-        is_released = bool(published.pop(_WORDING, None)) and settings.is_as_published
-        # What a published table was made with, beside which ours are comparable.
-        base = replace(own, **published) if settings.is_as_published else own  # type: ignore[arg-type]  # checked when built
+        base = replace(own, **published) if is_as_published else own  # type: ignore[arg-type]  # checked when built
         prompts = Prompts(settings.prompts, is_released=is_released)
         prompts.check()
         extra_body = json.loads(settings.extra_body or "{}")
@@ -104,7 +93,7 @@ class JudgeConfig:
             )
         config = replace(
             base,
-            model=base.model if settings.is_as_published else settings.judge or base.model,
+            model=base.model if is_as_published else settings.judge or base.model,
             runs=settings.runs or base.runs,
             timeout_s=settings.timeout_s or base.timeout_s,
             temperature=base.temperature if settings.temperature is None else settings.temperature,
@@ -138,11 +127,7 @@ class JudgeConfig:
 
     @property
     def label(self) -> str:
-        """Return the judge's name as shown next to a score.
-
-        >>> JudgeConfig(model="lexical").label
-        'lexical (smoke test, not a score)'
-        """
+        """Return the judge's name as shown next to a score."""
         return f"{self.model} (smoke test, not a score)" if is_offline(self.model) else self.model
 
 
@@ -209,11 +194,7 @@ def answer_request(
 
 
 def read_free_answer(reply: Reply) -> str | None:
-    """The answer in a reply, ``None`` if there is none.
-
-    >>> read_free_answer(Reply("<think>hm</think> A red ball. "))
-    'A red ball.'
-    """
+    """The answer in a reply, ``None`` if there is none."""
     return strip_reasoning(reply.text) or None
 
 
@@ -231,11 +212,7 @@ _DIGITS: Final = {
 
 
 def content_words(text: str) -> set[str]:
-    """Lower-case words that carry content, plural endings dropped, small numbers as digits.
-
-    >>> sorted(content_words("What are the two red circles doing?"))
-    ['2', 'circle', 'doing', 'red']
-    """
+    """Lower-case words that carry content, plural endings dropped, small numbers as digits."""
     words = (_DIGITS.get(word, word) for word in _WORD.findall(text.lower()))
     return {
         word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
@@ -245,23 +222,13 @@ def content_words(text: str) -> set[str]:
 
 
 def best_sentence(text: str, question: str) -> str:
-    """The sentence of a text that shares most words with a question; the first one on a tie.
-
-    >>> best_sentence("A red circle moves. The camera is still.", "What does the camera do?")
-    'The camera is still.'
-    >>> best_sentence("", "What does the camera do?")
-    'Not mentioned.'
-    """
+    """The sentence of a text that shares most words with a question; the first one on a tie."""
     wanted = content_words(question)
     sentences = [s.strip() for s in re.split(r"(?<=[.!?。])\s+", text) if s.strip()]
     return max(sentences, key=lambda s: len(wanted & content_words(s)), default="Not mentioned.")
 
 
 def recall(reference: str, candidate: str) -> float:
-    """Share of a reference's content words that a candidate holds, in [0, 1]; 0 for an empty one.
-
-    >>> recall("a red circle", "the circle is red")
-    1.0
-    """
+    """Share of a reference's content words that a candidate holds, in [0, 1]."""
     wanted = content_words(reference)
     return len(wanted & content_words(candidate)) / len(wanted) if wanted else 0.0

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Ask, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Reply
 from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
 from lmms_eval_captions.judges.protocols.reading import UNCLEAR, Unclear
@@ -72,7 +72,6 @@ _ITEM: Final = re.compile(r"[.;,]\s{1,2}[A-F][:)]\s")
 _FAR: Final = re.compile(r"[\W_]*[A-F][\W_]*")
 """Another letter alone on the line, however far."""
 _LINE: Final = re.compile(r"[^\n]+")
-_MOST_LINES: Final = 500
 _LONGEST_OPTION: Final = 400
 
 
@@ -82,13 +81,6 @@ def read_choice(reply: Reply, options: Sequence[str]) -> str | None:
     A line that is a letter alone, a letter before its option's text, and every letter that is
     stated as the answer must be the same. The text of an option counts if it is all of the reply; a
     list of the options before the answer does not.
-
-    >>> from lmms_eval_captions.judges.endpoint.request import Reply
-    >>> menu = ["A cat", "A dog", "A cow", "A hen", "A pig", "None"]
-    >>> read_choice(Reply("The answer is B because A and C are wrong."), menu)
-    'B'
-    >>> read_choice(Reply("The answer is B? No, C.", "stop"), menu) is None
-    True
     """
     text = unicodedata.normalize("NFKC", reading.plain(reply))
     if len(text) > reading.MOST_CHARACTERS:  # one sign may have become eighteen
@@ -113,9 +105,8 @@ def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | U
                 continue
             if pattern is _THIS_IS and not _is_answer(stated, text):
                 continue
-            if reading.is_doubted(text, stated.start(), end) or (
-                cut and reading.is_last(text, end)
-            ):
+            is_cut = cut and reading.is_last(text, end)
+            if is_cut or reading.is_doubted(text, stated.start(), end):
                 yield UNCLEAR
             elif pattern is _IS_RIGHT:
                 yield stated["letter"]
@@ -125,14 +116,13 @@ def _stated(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | U
 
 def _is_answer(stated: re.Match[str], text: str) -> bool:
     """Return whether "this is option B" answers, and does not only mention an option."""
-    if not _WORD_GOES_ON.match(text, stated.end("letter")):
-        return False
-    is_line = _LINE_STARTS.search(text[max(0, stated.start() - 12) : stated.start()])
-    return stated["noun"].casefold() == "answer" or is_line is not None
+    is_line = _LINE_STARTS.search(text[max(0, stated.start() - 12) : stated.start()]) is not None
+    is_answer = stated["noun"].casefold() == "answer" or is_line
+    return is_answer and _WORD_GOES_ON.match(text, stated.end("letter")) is not None
 
 
 def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Unclear]:
-    every_line = islice(_LINE.finditer(text), _MOST_LINES)
+    every_line = islice(_LINE.finditer(text), 500)
     lines = [line for line in every_line if not line[0].isspace()]
     leading: list[tuple[str, str | Unclear]] = []
     is_list = starts_at_a = False
@@ -150,17 +140,14 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
             continue
         letter = leading_letter["letter"].upper()
         end = leading_letter.end("letter")
-        is_option = (
-            not is_open
-            and letter in LETTERS
-            and _words(line[leading_letter.end() :]) == options[LETTERS.index(letter)]
-        )
+        is_known = letter in LETTERS and not is_open
+        own = options[LETTERS.index(letter)] if is_known else None
+        is_option = is_known and _words(line[leading_letter.end() :]) == own
         if number == 0 and not is_option and _FAR.fullmatch(line, end):
             yield UNCLEAR
         if number == 0 or is_option:
-            position = place.start() + end
             is_unclear = (
-                reading.is_doubted(text, place.start(), position)
+                reading.is_doubted(text, place.start(), place.start() + end)
                 or _ITEM.search(line, end) is not None
                 or (not is_option and reading.is_left_open(line[end:]))
             )
@@ -168,22 +155,12 @@ def _lines(text: str, options: Sequence[str], *, cut: bool) -> Iterator[str | Un
             leading.append((letter, UNCLEAR if is_unclear else choice))
         is_list = is_list or (letter == "B" and starts_at_a)
         starts_at_a = starts_at_a or (number == 0 and letter == "A" and not is_option)
-    if not is_list:
-        yield from _unless_listed(leading, cut=cut)
-
-
-def _unless_listed(
-    leading: Sequence[tuple[str, str | Unclear]], *, cut: bool
-) -> Iterator[str | Unclear]:
-    """Statements of lines that begin with a letter, unless they list the options from A on."""
     letters = "".join(letter for letter, _ in leading)
-    if len(letters) >= 3 and LETTERS.startswith(letters):
-        return
+    if is_list or (len(letters) >= 3 and LETTERS.startswith(letters)):
+        return  # the options from A on
     # A reply that was cut after its first option may have continued with the others.
-    if cut and letters and LETTERS.startswith(letters):
-        yield UNCLEAR
-        return
-    yield from (statement for _, statement in leading)
+    is_begun = cut and letters and LETTERS.startswith(letters)
+    yield from [UNCLEAR] if is_begun else [statement for _, statement in leading]
 
 
 def _on_menu(letter: str) -> str | Unclear:
@@ -210,7 +187,6 @@ def _words(text: str) -> str:
 UNKNOWN: Final = "Cannot be determined"
 """The option that is added to the five of a question."""
 N_OPTIONS: Final = 5
-_LISTED: Final = "A, B, C, D, E, or F"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +205,15 @@ async def judge_question(
 ) -> QuizJudgement:
     """One question of one caption."""
     options = (*question.options, UNKNOWN)
-    request = _request(question, options, caption, config=config, run=run)
+    lines = (f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=True))
+    messages = config.prompts.load("capquiz_answer").render(
+        caption=caption,
+        question=question.question,
+        options="\n".join(lines),
+        option_id_str="A, B, C, D, E, or F",
+    )
+    stand_in = partial(_lexical_choice, question.options, caption)
+    request = request_of("capquiz_answer", messages, config=config, seed=run, stand_in=stand_in)
     asked = await ask(request, partial(read_choice, options=options))
     choice = None if asked.value is None else options[LETTERS.index(asked.value)]
     return replace(
@@ -261,26 +245,6 @@ def outcome(choice: str, answer: str) -> QuizOutcome:
     if choice == UNKNOWN:
         return "false_negative"
     return "true_positive" if choice == answer else "false_positive"
-
-
-def _request(
-    question: Question, options: Sequence[str], caption: str, *, config: JudgeConfig, run: int
-) -> Request:
-    messages = config.prompts.load("capquiz_answer").render(
-        caption=caption,
-        question=question.question,
-        options="\n".join(
-            f"{letter}. {text}" for letter, text in zip(LETTERS, options, strict=True)
-        ),
-        option_id_str=_LISTED,
-    )
-    return request_of(
-        "capquiz_answer",
-        messages,
-        config=config,
-        seed=run,
-        stand_in=partial(_lexical_choice, question.options, caption),
-    )
 
 
 def _lexical_choice(options: Sequence[str], caption: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import exp
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from lmms_eval_captions.judges.endpoint.replies import strip_reasoning
 from lmms_eval_captions.judges.endpoint.request import Ask, Message, NumberToken, Picture, Reply
@@ -33,34 +33,26 @@ from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
 from lmms_eval_captions.judges.protocols.reading import GREATER, UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import ScoreDistribution, ScoresJudgement
 
+LOWEST: Final = 0
+HIGHEST: Final = 100
 _PART: Final = re.compile(r"([^0-9]*)([0-9]+)([^0-9]*)")
-_SEVERAL_DIGITS: Final = re.compile("[0-9]{2}")
 _ENDED: Final = {"": 1.0}
 
 
 def number_distribution(
-    tokens: Sequence[NumberToken], number: str, start: int, *, lowest: int, highest: int
+    tokens: Sequence[NumberToken], number: str, start: int
 ) -> ScoreDistribution | None:
     """Distribution over the complete numbers that could stand where a reply has its number.
 
-    A number may be one token or several ("85", "8" + "5", "$8" + "5."); the token after it says how
-    likely it is to go on. At each token, alternatives that lead to no number of the scale are left
-    out, and the other listed ones are scaled to 1. Then the probabilities of consecutive tokens are
-    multiplied.
+    A number may be one token or several ("85", "8" + "5", "$8" + "5."). At each token the listed
+    alternatives that lead to a number of the scale are scaled to 1; the probabilities of
+    consecutive tokens are multiplied.
 
-    After a token that the judge did not choose, the next probabilities are unknown. A number that
-    nothing can follow within the scale is complete, and so is any if the reply has or lists a token
-    of several digits: that tokenizer does not split such numbers. Otherwise what follows is as
-    likely as after the chosen token, except after the beginning of ``highest``: after "1" in place
-    of "8", "15" and "100" are equally possible. There only the share counts that ended, as the
-    chosen number did.
-
-    Args:
-        tokens: All number tokens of the reply.
-        number: The digits that the judge wrote.
-        start: Their position in the reply's text.
-        lowest: Lowest number of the scale, >= 0.
-        highest: Highest number of the scale.
+    After a token that the judge did not choose, the next probabilities are unknown. A number is
+    complete there if nothing can follow it within the scale, or if the tokenizer does not split
+    numbers. Otherwise what follows is as likely as after the chosen token, except after the
+    beginning of 100: after "1" in place of "8", "15" and "100" are equally possible, and only the
+    share that ended counts.
 
     Returns:
         From the lowest number to the highest, ``None`` if the tokens do not hold the number.
@@ -68,14 +60,13 @@ def number_distribution(
     Source:
         G-VEval, section 3.4, equations 1-3; ztangaj/gveval@fee3fd7:evaluation/gveval/scorer.py.
         Parity: for a number in one token, as GPT-4o writes every number up to 100. Deviation: that
-        code knows no numbers of several tokens, no number whose token also holds a space or a
-        marker, and five alternatives in place of ten.
+        code knows only such numbers, and five alternatives in place of ten.
 
     >>> tokens = [
     ...     NumberToken(0, "8", {"8": -0.223144, "9": -1.609438}),
     ...     NumberToken(1, "5", {"5": -0.693147, "0": -0.693147}),
     ... ]
-    >>> [(n, round(p, 3)) for n, p in number_distribution(tokens, "85", 0, lowest=0, highest=100)]
+    >>> [(n, round(p, 3)) for n, p in number_distribution(tokens, "85", 0)]
     [(80, 0.4), (85, 0.4), (90, 0.1), (95, 0.1)]
     """
     path = _path(tokens, number, start)
@@ -83,12 +74,24 @@ def number_distribution(
         return None
     in_one = len(path) == 1 or path[1].start >= start + len(number)
     names = (name for token in tokens for name in (token.text, *token.alternatives))
-    whole = in_one and any(map(_SEVERAL_DIGITS.search, names))
+    is_never_split = in_one and any(re.search("[0-9]{2}", name) for name in names)
     rest: Mapping[str, float] = _ENDED
     for index in reversed(range(len(path))):
         prefix = number[: max(0, path[index].start - start)]
-        shares = _step(path[index], rest, prefix, first=index == 0, whole=whole, highest=highest)
-        rest = _on_scale(shares, prefix, lowest=lowest, highest=highest)
+        shares: dict[str, float] = {}
+        for name, logprob in path[index].alternatives.items():
+            part = _PART.fullmatch(name)
+            if part is not None and (index == 0 or not part[1]):
+                is_chosen = name == path[index].text
+                follows = rest if is_chosen else _unseen(prefix + part[2], rest)
+                if part[3] or (is_never_split and not is_chosen):
+                    follows = _ENDED
+                for suffix, share in follows.items():
+                    text = part[2] + suffix
+                    shares[text] = shares.get(text, 0.0) + exp(logprob) * share
+            elif index > 0:  # the number ended before this token
+                shares[""] = shares.get("", 0.0) + exp(logprob)
+        rest = _on_scale(shares, prefix)
     if not rest.get(number):
         return None
     return tuple(sorted((int(text), share) for text, share in rest.items()))
@@ -103,64 +106,29 @@ def _path(tokens: Sequence[NumberToken], number: str, start: int) -> list[Number
     written = "".join(
         token.text[max(0, start - token.start) : max(0, end - token.start)] for token in path
     )
-    parts = [_PART.fullmatch(token.text) for token in path]
-    if written != number or not all(parts):
+    if written != number or not all(_PART.fullmatch(token.text) for token in path):
         return None
     if path[-1].start + len(path[-1].text) == end:
         path += [token for token in tokens if token.start == end][:1]
     return path
 
 
-def _step(
-    token: NumberToken,
-    rest: Mapping[str, float],
-    prefix: str,
-    *,
-    first: bool,
-    whole: bool,
-    highest: int,
-) -> dict[str, float]:
-    """Distribute what the number may be from one token on, given the digits before it."""
-    shares: dict[str, float] = {}
-    for name, logprob in token.alternatives.items():
-        part = _PART.fullmatch(name)
-        if part is None or (part[1] and not first):
-            if not first:  # The number ended before this token.
-                shares[""] = shares.get("", 0.0) + exp(logprob)
-            continue
-        digits = part[2]
-        if part[3]:
-            follows: Mapping[str, float] = _ENDED
-        elif name == token.text:
-            follows = rest
-        elif whole:
-            follows = _ENDED
-        else:
-            follows = _unseen(prefix + digits, rest, highest=highest)
-        for suffix, share in follows.items():
-            text = digits + suffix
-            shares[text] = shares.get(text, 0.0) + exp(logprob) * share
-    return shares
-
-
-def _unseen(prefix: str, rest: Mapping[str, float], *, highest: int) -> Mapping[str, float]:
+def _unseen(prefix: str, rest: Mapping[str, float]) -> Mapping[str, float]:
     """Distribute what may follow digits that the judge did not choose."""
-    if len(prefix) >= len(str(highest)) or prefix.startswith("0"):
+    if len(prefix) >= len(str(HIGHEST)) or prefix.startswith("0"):
         return _ENDED
-    if str(highest).startswith(prefix):
+    if str(HIGHEST).startswith(prefix):
         return {"": rest.get("", 0.0)}
-    return _on_scale(rest, prefix, lowest=0, highest=highest) or _ENDED
+    return _on_scale(rest, prefix) or _ENDED
 
 
-def _on_scale(
-    shares: Mapping[str, float], prefix: str, *, lowest: int, highest: int
-) -> dict[str, float]:
+def _on_scale(shares: Mapping[str, float], prefix: str) -> dict[str, float]:
     """Keep what makes a number of the scale after the digits before it, scaled to 1."""
     valid: dict[str, float] = {}
     for suffix, share in shares.items():
         text = prefix + suffix
-        is_number = 0 < len(text) <= len(str(highest)) and (text == "0" or text[0] != "0")
-        if share > 0.0 and is_number and lowest <= int(text) <= highest:
+        is_number = 0 < len(text) <= len(str(HIGHEST)) and (text == "0" or text[0] != "0")
+        if share > 0.0 and is_number and int(text) <= HIGHEST:
             valid[suffix] = share
     total = sum(valid.values())
     return {suffix: share / total for suffix, share in valid.items()}
@@ -175,12 +143,14 @@ _SIGNS: Final = {
     "conciseness": ("ψΨ𝛙𝜓𝝍", "psi"),
     "relevance": ("δΔ∂𝛅𝛿𝜹", "delta"),
 }
+_ALL_SIGNS: Final = "".join(signs for signs, _ in _SIGNS.values())
 _MARKERS: Final = {
     name: rf"(?:[{signs}]|\\?(?<![a-z]){word}(?![a-z]))" for name, (signs, word) in _SIGNS.items()
 }
-_ALL_SIGNS: Final = "".join(signs for signs, _ in _SIGNS.values())
+_MARKER: Final = "|".join(rf"(?P<{name}>{marker})" for name, marker in _MARKERS.items())
+_OPENING: Final = re.compile(rf"(?:{_MARKER})\Z", re.IGNORECASE)
+_CLOSING: Final = re.compile(_MARKER, re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:\.[0-9]+)?")
-_MOST_DIGITS: Final = 6
 _REACH: Final = 72
 """Characters around a number in which its markers and its label must stand."""
 # Emphasis, brackets and LaTeX; no minus sign and no point, which belong to numbers.
@@ -225,42 +195,28 @@ _MOST_NUMBERS: Final = 60
 """Numbers near a marker or a label; a reply with more of them scores nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A number as a judge wrote it."""
+class Written(NamedTuple):
+    """A number as a judge wrote it, and its position in the reply's text if that is known."""
 
     text: str
-    """Digits, with a decimal point if it has one."""
     start: int | None
-    """Position in the reply's text, ``None`` if that is not known."""
 
 
-def read_scores(
-    reply: Reply, dimensions: Sequence[str], *, lowest: int, highest: int
-) -> dict[str, Written] | None:
-    """Every dimension's number, ``None`` if one of them cannot be read.
+def read_scores(reply: Reply) -> dict[str, Written] | None:
+    """Every dimension's number; ``None`` if one cannot be read.
 
     All numbers that stand between a dimension's markers, or that a sentence or a line names as its
     score, must be the same. A range, another scale ("8/10"), a number off the scale, and a marker
     that contradicts its sentence are unreadable.
-
-    >>> reply = Reply("It misses 2 dogs. The Accuracy score is α85α.")
-    >>> read_scores(reply, ["accuracy"], lowest=0, highest=100)
-    {'accuracy': Written(text='85', start=41)}
-    >>> off_scale = Reply("The Accuracy score is α185α.")
-    >>> read_scores(off_scale, ["accuracy"], lowest=0, highest=100) is None
-    True
     """
     stripped = strip_reasoning(reply.text)
     if len(stripped) > reading.MOST_CHARACTERS:
         return None
     whole = reply.text.rstrip()
     offset = len(whole) - len(stripped) if whole.endswith(stripped) else None
-    statements = _statements(
-        reading.same_signs(stripped), dimensions, (lowest, highest), cut=reading.may_be_cut(reply)
-    )
+    statements = _statements(reading.same_signs(stripped), cut=reading.may_be_cut(reply))
     scores: dict[str, Written] = {}
-    for dimension in dimensions:
+    for dimension in ACCR:
         own = [(value, number) for name, value, number in statements if name == dimension]
         if reading.the_one([value for value, _ in own]) is None:
             return None
@@ -270,9 +226,7 @@ def read_scores(
     return scores
 
 
-def _statements(
-    text: str, dimensions: Sequence[str], scale: tuple[int, int], *, cut: bool
-) -> list[tuple[str, float | Unclear, re.Match[str]]]:
+def _statements(text: str, *, cut: bool) -> list[tuple[str, float | Unclear, re.Match[str]]]:
     """Dimension, value and number of everything that is said to be a dimension's score."""
     statements: list[tuple[str, float | Unclear, re.Match[str]]] = []
     for number in _candidates(text):
@@ -282,28 +236,32 @@ def _statements(
         behind = text[end : end + _REACH]
         if _TOP_OF_SCALE.search(before):
             continue
-        opening, label = _before(before, dimensions)
-        closing, length = _behind(behind, dimensions)
+        opening, label = _before(before)
+        closing, length = _behind(behind)
         is_marked = opening is not None and opening == closing
-        if label is not None and label not in dimensions:
+        if label is not None and label not in ACCR:
             continue  # it is another score
-        if opening is None and label is not None and not _is_said(before, behind):
-            continue
+        named = _LABEL.search(before) if opening is None and label is not None else None
+        if named is not None and named["line"] is not None and not _LINE_ENDS.match(behind):
+            continue  # something else is on its line
         paired = {opening, closing} if opening and closing else set()
         about = {*paired, label, opening if label else None} - {None}
         if not about:
             continue
-        is_clear = (
-            len(about) == 1
-            and (is_marked or opening is None or not _closes_later(opening, behind))
-            and _is_clear(text, number, end + length if is_marked else None, scale, cut=cut)
+        is_clear = len(about) == 1 and _is_clear(
+            text, number, end + length if is_marked else None, cut=cut
         )
+        if opening is not None and not is_marked:
+            # More than the number stands before the closing marker ("$70 + 5$").
+            sentence = _SENTENCE_ENDS.split(behind, maxsplit=1)[0]
+            is_clear = is_clear and not re.search(_MARKERS[opening], sentence, re.IGNORECASE)
         said: float | Unclear = float(number[0]) if is_clear else UNCLEAR
         statements += [(str(name), said, number) for name in about]
     return statements
 
 
 def _candidates(text: str) -> list[re.Match[str]]:
+    """Numbers that a marker or a label may be about."""
     anchors = [anchor.end() for anchor in _ANCHOR.finditer(text)]
     candidates: list[re.Match[str]] = []
     index, latest = 0, -_REACH - 1
@@ -313,104 +271,66 @@ def _candidates(text: str) -> list[re.Match[str]]:
             index += 1
         if number.start() - latest <= _REACH:
             candidates.append(number)
-            if len(candidates) > _MOST_NUMBERS:
-                return []
-        elif index == len(anchors):
-            break
-    return candidates
+    return candidates if len(candidates) <= _MOST_NUMBERS else []
 
 
-def _before(text: str, dimensions: Sequence[str]) -> tuple[str | None, str | None]:
+def _before(text: str) -> tuple[str | None, str | None]:
     """The dimension of the marker before a number, and of the label before that."""
     dress = _DRESS_BEFORE.search(text)
-    at = dress.start() if dress else len(text)
-    for dimension in dimensions:
-        marker = re.search(rf"{_MARKERS[dimension]}\Z", text[:at], re.IGNORECASE)
-        if marker is not None:
-            return dimension, _label(text[: marker.start()])
-    return None, _label(text)
-
-
-def _label(text: str) -> str | None:
+    marker = _OPENING.search(text[: dress.start()] if dress else text)
+    dimension = None if marker is None else marker.lastgroup
+    text = text if marker is None else text[: marker.start()]
     dress = _DRESS_BEFORE.search(text)
-    trimmed = text[: dress.start()] if dress else text
-    for candidate in (text, trimmed):
+    for candidate in (text, text[: dress.start()] if dress else text):
         label = _LABEL.search(candidate)
         if label is not None and not _NEXT_SENTENCE.search(
             candidate, label.end(label.lastgroup or 0)
         ):
             name = label["named"] or label["quoted"] or label["line"] or label["score"]
             name = name.strip("\"'").casefold().removesuffix("_score")
-            return "overall" if name in ("final", "score") else name
-    return None
+            return dimension, "overall" if name in ("final", "score") else name
+    return dimension, None
 
 
-def _behind(text: str, dimensions: Sequence[str]) -> tuple[str | None, int]:
+def _behind(text: str) -> tuple[str | None, int]:
     """The dimension of the marker after a number, and how far it reaches."""
     scale = _SCALE.match(text)
     at = scale.end() if scale else 0
     dress = _DRESS_BEHIND.match(text, at)
-    end = dress.end() if dress else at
-    for dimension in dimensions:
-        marker = re.compile(_MARKERS[dimension], re.IGNORECASE).match(text, end)
-        if marker is not None:
-            return dimension, marker.end()
-    return None, 0
+    marker = _CLOSING.match(text, dress.end() if dress else at)
+    return (None, 0) if marker is None else (marker.lastgroup, marker.end())
 
 
-def _closes_later(dimension: str, behind: str) -> bool:
-    """Return whether more than the number stands before the closing marker ("$70 + 5$")."""
-    sentence = _SENTENCE_ENDS.split(behind, maxsplit=1)[0]
-    return re.search(_MARKERS[dimension], sentence, re.IGNORECASE) is not None
-
-
-def _is_said(before: str, behind: str) -> bool:
-    """Return whether a label at the start of a line names a score: nothing else is there."""
-    label = _LABEL.search(before)
-    if label is None or label["line"] is None:
-        return True
-    return _LINE_ENDS.match(behind) is not None
-
-
-def _is_clear(
-    text: str, number: re.Match[str], closed: int | None, scale: tuple[int, int], *, cut: bool
-) -> bool:
+def _is_clear(text: str, number: re.Match[str], closed: int | None, *, cut: bool) -> bool:
     """Return whether a number is on the scale and nothing around it makes it another.
 
     ``closed`` is the position after its closing marker, if there is one.
     """
     start, end = number.span()
-    lowest, highest = scale
-    digits = number[0]
-    before = text[max(0, start - 12) : start]
+    digits, before = number[0], text[max(0, start - 12) : start]
+    is_bracketed = before[-1:] == "<" and text[end : end + 1] == ">"
     if (
-        len(digits) > _MOST_DIGITS
+        len(digits) > 6
         or digits[0] in "+-"
-        or not lowest <= float(digits) <= highest
-        or (
-            _BEFORE_NUMBER.search(before) and not (before[-1] == "<" and text[end : end + 1] == ">")
-        )
+        or not LOWEST <= float(digits) <= HIGHEST
+        or (_BEFORE_NUMBER.search(before) and not is_bracketed)
         or reading.is_doubted(text, start, end)
     ):
         return False
     unit = _SCALE.match(text, end)
-    if unit is not None and not (
-        (unit["percent"] and highest == 100) or unit["of"] == str(highest)
-    ):
+    if unit is not None and not (unit["percent"] or unit["of"] == str(HIGHEST)):
         return False
     if closed is not None:
         more = _MORE.match(text, closed)
         if more is not None:
-            return more["of"] == str(highest)
+            return more["of"] == str(HIGHEST)
         is_ellipsis = text.startswith("..", closed)  # as in the form that the prompt asks for
-        return is_ellipsis or reading.ends_clearly(text, closed, top=highest, cut=False)
-    return reading.ends_clearly(text, end if unit is None else unit.end(), top=highest, cut=cut)
+        return is_ellipsis or reading.ends_clearly(text, closed, top=HIGHEST, cut=False)
+    return reading.ends_clearly(text, end if unit is None else unit.end(), top=HIGHEST, cut=cut)
 
 
 Setting = Literal["ref_only", "ref_free", "combined"]
 
-LOWEST: Final = 0
-HIGHEST: Final = 100
 _TOP_LOGPROBS: Final = 10
 """Alternatives asked for. Deviation: the released code asks for 5, which cuts flat distributions;
 the most that OpenAI gives, 20, makes every reply a megabyte."""
@@ -446,7 +366,7 @@ class GVeval:
 
         Args:
             ask: Puts a request to the judge.
-            caption: Candidate caption, sent unchanged.
+            caption: Candidate caption.
             references: Reference captions, >= 1; not used by ``ref_free``.
             picture: Makes the picture that the judge is shown, in a thread; not for ``ref_only``.
             config: The benchmark's judge.
@@ -454,7 +374,6 @@ class GVeval:
 
         Raises:
             SettingsError: If the setting needs references or a picture and there are none.
-            DataError: If the picture cannot be made.
         """
         messages = self.messages(caption, references, prompts=config.prompts)
         if self.sees or (config.always_frames and picture is not None):
@@ -503,21 +422,16 @@ class GVeval:
         self, reply: Reply
     ) -> tuple[dict[str, float], dict[str, ScoreDistribution], bool] | None:
         """Numbers, distributions, and whether one of them is plain; ``None`` is unreadable."""
-        written = read_scores(reply, ACCR, lowest=LOWEST, highest=HIGHEST)
+        written = read_scores(reply)
         if written is None:
             return None
-        numbers = {name: float(number.text) for name, number in written.items()}
-        weighed = {name: self._distribution(reply, number) for name, number in written.items()}
+        numbers = {name: float(text) for name, (text, _) in written.items()}
+        weighed: dict[str, ScoreDistribution | None] = dict.fromkeys(numbers)
+        for name, (text, start) in written.items():
+            if reply.logprobs is not None and start is not None and text.isdecimal():
+                weighed[name] = number_distribution(reply.logprobs, text, start)
         distributions = {name: weighed[name] or ((numbers[name], 1.0),) for name in numbers}
         return numbers, distributions, not all(weighed.values())
-
-    def _distribution(self, reply: Reply, written: Written) -> ScoreDistribution | None:
-        """``None`` if there are no log-probabilities of it, or it is no whole number."""
-        if reply.logprobs is None or written.start is None or not written.text.isdecimal():
-            return None
-        return number_distribution(
-            reply.logprobs, written.text, written.start, lowest=LOWEST, highest=HIGHEST
-        )
 
     def _stand_in(self, caption: str, references: Sequence[str]) -> str:
         """Shares of words in common with the references; without them, how much a caption says."""

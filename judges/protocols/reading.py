@@ -4,8 +4,8 @@ A reader collects every statement of a verdict in a reply, and answers only if a
 verdict counts if it is the complete reply, a complete line or field, or follows an introduction
 ("So my final answer is"), and nothing but an explanation follows it. Two verdicts that contradict,
 one off the menu, a range, another scale, a condition or an echo of the prompt's example make the
-reply unreadable. A reply that may be cut is read only if something after the verdict shows that
-this is complete. All of it is linear in the reply's length. Objects may be JSON, Python, or nearly.
+reply unreadable, and so does a cut right after the verdict. All of it is linear in the reply's
+length. Objects may be JSON, Python, or nearly.
 """
 
 from __future__ import annotations
@@ -146,11 +146,7 @@ _DECISIVE: Final = re.compile(r"[\n;}]|[.!][\s\"'*)]|,\s{0,4}[^\s0-9]")
 
 
 def plain(reply: Reply) -> str:
-    r"""A reply without reasoning, full-width signs and LaTeX boxes; empty if far too long.
-
-    >>> plain(Reply("<think>hm</think> \\boxed{B}\uff0e", "stop"))
-    'B .'
-    """
+    """A reply without reasoning, full-width signs and LaTeX boxes; empty if far too long."""
     text = strip_reasoning(reply.text).translate(_PLAIN)
     if len(text) > MOST_CHARACTERS:
         return ""
@@ -168,20 +164,12 @@ def same_signs(text: str) -> str:
 
 
 def may_be_cut(reply: Reply) -> bool:
-    """Return whether a reply may be cut; also if the server does not say why it ended.
-
-    >>> may_be_cut(Reply("no, 2", "length")), may_be_cut(Reply("no, 2", "stop"))
-    (True, False)
-    """
+    """Return whether a reply may be cut; also if the server does not say why it ended."""
     return reply.finish_reason not in _COMPLETE
 
 
 def the_one(statements: Collection[T | Unclear]) -> T | None:
-    """Return what all statements of a reply say, ``None`` if they differ or one is unclear.
-
-    >>> the_one(["yes", "yes"]), the_one(["yes", "no"]), the_one(["yes", UNCLEAR]), the_one([])
-    ('yes', None, None, None)
-    """
+    """Return what all statements of a reply say, ``None`` if they differ or one is unclear."""
     if len(statements) > MOST_STATEMENTS:
         return None
     different = set(statements)
@@ -196,11 +184,7 @@ def places(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 
 def is_doubted(text: str, start: int, end: int) -> bool:
-    """Return whether words around a statement deny it, or make it a condition or an example.
-
-    >>> is_doubted("For example: B", 13, 14), is_doubted("I choose B", 9, 10)
-    (True, False)
-    """
+    """Return whether words around a statement deny it, or make it a condition or an example."""
     if not is_introduced(text, start):
         return True
     before = _DOUBT_BEFORE.search(text[max(0, start - _REACH) : start])
@@ -212,10 +196,6 @@ def is_introduced(text: str, start: int) -> bool:
 
     Its own clause holds nothing but words of an introduction, and no clause before it in its
     sentence leaves it open.
-
-    >>> texts = ("The car is red, so it is: B", "Saying that the answer is B")
-    >>> [is_introduced(text, 26) for text in texts]
-    [True, False]
     """
     sentence = text[max(0, start - _REACH) : start]
     ends = [match.end() for match in _SENTENCE.finditer(sentence)]
@@ -231,29 +211,17 @@ def is_introduced(text: str, start: int) -> bool:
 
 
 def is_left_open(text: str) -> bool:
-    """Return whether a text names a condition, a possibility or a sample.
-
-    >>> is_left_open("would be my guess if it were blue"), is_left_open("as the caption says")
-    (True, False)
-    """
+    """Return whether a text names a condition, a possibility or a sample."""
     return _OPENING.search(text) is not None
 
 
 def is_declined(text: str) -> bool:
-    """Return whether the judge declines to judge, so that a verdict next to it is a sample.
-
-    >>> is_declined("I cannot evaluate this pair."), is_declined("I cannot see a difference.")
-    (True, False)
-    """
+    """Return whether the judge declines to judge, so that a verdict next to it is a sample."""
     return _DECLINED.search(text) is not None
 
 
 def is_of_task(text: str, start: int) -> bool:
-    """Return whether a sentence up to a position tells the judge what to do.
-
-    >>> is_of_task("You accept an answer with a score of 2.", 30), is_of_task("A score of 2.", 2)
-    (True, False)
-    """
+    """Return whether a sentence up to a position tells the judge what to do."""
     return _OF_TASK.search(text[max(0, start - _REACH) : start]) is not None
 
 
@@ -265,11 +233,7 @@ def is_last(text: str, end: int) -> bool:
 def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
     """Return whether a number ends at a position: no digits, range, unit or other scale follow.
 
-    Args:
-        text: Text with the number.
-        end: Position after its last digit.
-        top: Highest number of the scale, which may follow it ("4/5"), or ``None``.
-        cut: Whether the text may be cut.
+    The highest number of its scale, ``top``, may follow ("4/5").
 
     >>> [ends_clearly(text, 1, top=5, cut=False) for text in ("4.", "4/5", "4/10", "4,8", "3-4")]
     [True, True, False, False, False]
@@ -290,8 +254,12 @@ def ends_clearly(text: str, end: int, *, top: float | None, cut: bool) -> bool:
     return not cut or _DECISIVE.match(text, end) is not None
 
 
+def is_clear(text: str, start: int, end: int, *, top: float | None, cut: bool) -> bool:
+    """Return whether a number that ends at a position is stated clearly and not doubted."""
+    return ends_clearly(text, end, top=top, cut=cut) and not is_doubted(text, start, end)
+
+
 _QUOTES: Final = "\"'`"
-_PAIRS: Final = {"}": "{", "]": "["}
 _QUOTE_OR_ESCAPE: Final = {quote: re.compile(rf"\\.|{quote}", re.DOTALL) for quote in _QUOTES}
 _STRING_ENDS: Final = re.compile(r"\s*(?:[,}\]:]|\Z|(?:#|//))")
 _KEY: Final = re.compile(r"[^:=,{}\[\]\n]+")
@@ -325,6 +293,11 @@ class Block:
     start: int
     end: int
     closed: bool
+
+    def is_clear(self, text: str, *, top: float | None) -> bool:
+        """Return whether nothing around it, or after its end, doubts what it states."""
+        is_ended = not self.closed or ends_clearly(text, self.end, top=top, cut=False)
+        return is_ended and not is_doubted(text, self.start, self.end)
 
     def values(self, key: str) -> list[str]:
         """Return the values of a key and of later ones of its kind ("final_score").
@@ -363,11 +336,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def apart(text: str) -> tuple[list[Block], str] | None:
-    """The blocks of a text and what is around them, ``None`` if there are too many.
-
-    >>> apart("So: {'score': 2}.") is None, apart("{}" * 50) is None
-    (False, True)
-    """
+    """The blocks of a text and what is around them, ``None`` if there are too many."""
     inner = list(islice(blocks(text), MOST_STATEMENTS + 1))
     if len(inner) > MOST_STATEMENTS:
         return None
@@ -391,7 +360,6 @@ class _Reader:
         """A value that nothing was read after."""
 
     def read(self) -> Block:
-        """The block that begins at the start."""
         text = self._text
         for _ in range(_MOST_TOKENS):
             if self.position >= len(text):
@@ -433,7 +401,7 @@ class _Reader:
     def _close(self, sign: str) -> bool:
         """Close a bracket; return whether the block ends here."""
         self._settle()
-        if self._stack[-1] == _PAIRS[sign]:
+        if self._stack[-1] + sign in ("{}", "[]"):
             self._stack.pop()
         self.position += 1
         return not self._stack

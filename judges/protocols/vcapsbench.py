@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Ask, Asked, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Ask, Asked, Reply
 from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
 from lmms_eval_captions.judges.protocols.reading import UNCLEAR, Unclear
@@ -75,8 +75,6 @@ def read_answer(reply: Reply) -> YesNo | None:
 
     >>> read_answer(Reply("No@@@The caption says yes to nothing of the kind."))
     'no'
-    >>> read_answer(Reply("No information is given.", "stop")) is None
-    True
     """
     text = _MARKS.sub(_MARK, reading.plain(reply))
     cut = reading.may_be_cut(reply)
@@ -192,18 +190,25 @@ async def judge_question(
     first of them, so that asking more often later buys only what is missing.
     """
     seeds = range(N_ASKS * run, N_ASKS * run + (config.asks or N_ASKS))
-    requests = [_request(question, caption, config=config, seed=seed) for seed in seeds]
+    name = "vcapsbench_answer"
+    asking: list[Awaitable[Asked[YesNo]]] = []
+    messages = config.prompts.load(name).render(caption=caption, question=question.question)
+    stand_in = partial(_lexical_answer, question.question, caption)
+    for seed in seeds:
+        request = request_of(name, messages, config=config, seed=seed, stand_in=stand_in)
+        asking.append(ask(request, read_answer))
     # Together, so that one batch answers all of them.
-    asking: list[Awaitable[Asked[YesNo]]] = [ask(request, read_answer) for request in requests]
     asked = await asyncio.gather(*asking)
     answers = tuple(outcome.value for outcome in asked)
     predicted = consensus(answers)
+    shown = asked[::-1] if predicted is None else asked
     return replace(
         silent_judgement(question, run),
         asks=answers,
         predicted_answer=predicted,
         verdict=None if predicted is None else agreement(predicted, question.answer),
-        reply=_telling_reply(asked, predicted),
+        # The first that gives the verdict, else the last unread one.
+        reply=next((one.reply for one in shown if one.value == predicted), asked[0].reply),
         reason=_reason(asked) if predicted is None else None,
         cached=all(outcome.cached for outcome in asked),
         usage=sum((outcome.usage for outcome in asked[1:]), asked[0].usage),
@@ -232,15 +237,11 @@ def consensus(answers: Sequence[YesNo | None]) -> YesNo | None:
 
     >>> consensus(["yes", None, "yes"]), consensus(["yes", "no", "unanswerable"])
     ('yes', 'unanswerable')
-    >>> consensus(["yes", "no", None]) is None, consensus(["yes", None, None]) is None
-    (True, True)
-    >>> consensus(["no"]), consensus([None]) is None
-    ('no', True)
+    >>> consensus(["yes", "no", None]) is None
+    True
     """
-    for answer in answers:
-        if answer is not None and 2 * answers.count(answer) > len(answers):
-            return answer
-    return None if None in answers else "unanswerable"
+    most = next((one for one in answers if one and 2 * answers.count(one) > len(answers)), None)
+    return most or (None if None in answers else "unanswerable")
 
 
 def agreement(predicted: YesNo, gold: YesNo) -> Agreement:
@@ -254,30 +255,10 @@ def agreement(predicted: YesNo, gold: YesNo) -> Agreement:
     return "positive" if predicted == gold else "negative"
 
 
-def _request(question: Question, caption: str, *, config: JudgeConfig, seed: int) -> Request:
-    return request_of(
-        "vcapsbench_answer",
-        config.prompts.load("vcapsbench_answer").render(
-            caption=caption, question=question.question
-        ),
-        config=config,
-        seed=seed,
-        stand_in=partial(_lexical_answer, question.question, caption),
-    )
-
-
 def _lexical_answer(question: str, caption: str) -> str:
     share = recall(question, caption)
     answer = "Yes" if share >= 0.6 else "No" if share >= 0.3 else "Unanswerable"
     return f"{answer}@@@The caption holds {share:.0%} of the question's words."
-
-
-def _telling_reply(asked: Sequence[Asked[YesNo]], predicted: YesNo | None) -> str:
-    """The reply that shows best why: the first that gives the verdict, else the last unread one."""
-    if predicted is None:
-        return next(outcome.reply for outcome in reversed(asked) if outcome.value is None)
-    agreeing = (outcome.reply for outcome in asked if outcome.value == predicted)
-    return next(agreeing, asked[0].reply)
 
 
 def _reason(asked: Sequence[Asked[YesNo]]) -> str:

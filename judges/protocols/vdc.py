@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Ask, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Message, Request
 from lmms_eval_captions.judges.protocols.asking import (
     JudgeConfig,
     answer_request,
@@ -58,7 +58,11 @@ async def judge_question(
         score = matcher(question.answer, answered.value)
         outcome = answered.outcome()
     else:
-        request = _match_request(question, answered.value, config=config, run=run)
+        gold, predicted = question.answer, answered.value
+        messages = config.prompts.load("vdc_match").render(
+            question=question.question, answer=gold, predicted_answer=predicted
+        )
+        request = _request("vdc_match", messages, gold, predicted, config=config, run=run)
         matched = await ask(request, read_match)
         verdict, score = matched.value or (None, None)
         outcome = matched.outcome(answered)
@@ -85,18 +89,11 @@ def silent_judgement(
     )
 
 
-def _match_request(question: Question, predicted: str, *, config: JudgeConfig, run: int) -> Request:
-    messages = config.prompts.load("vdc_match").render(
-        question=question.question, answer=question.answer, predicted_answer=predicted
-    )
-    return request_of(
-        "vdc_match",
-        messages,
-        config=config,
-        seed=run,
-        stand_in=partial(_lexical_match, question.answer, predicted),
-        schema=_SCHEMA,
-    )
+def _request(
+    prompt: str, messages: list[Message], gold: str, text: str, *, config: JudgeConfig, run: int
+) -> Request:
+    stand_in = partial(_lexical_match, gold, text)
+    return request_of(prompt, messages, config=config, seed=run, stand_in=stand_in, schema=_SCHEMA)
 
 
 def _lexical_match(answer: str, predicted: str) -> str:
@@ -116,14 +113,7 @@ async def judge_comparison(
 ) -> WholeJudgement:
     """Grade one caption."""
     messages = config.prompts.load("vdc_vdd").render(reference=question.reference, caption=caption)
-    request = request_of(
-        "vdc_vdd",
-        messages,
-        config=config,
-        seed=run,
-        stand_in=partial(_lexical_match, question.reference, caption),
-        schema=_SCHEMA,
-    )
+    request = _request("vdc_vdd", messages, question.reference, caption, config=config, run=run)
     asked = await ask(request, read_match)
     verdict, score = asked.value or (None, None)
     silent = silent_description(question, run)

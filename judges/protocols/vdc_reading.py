@@ -56,8 +56,6 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
 
     >>> read_match(Reply("{'pred': 'yes', 'score': 4.8}"))
     ('yes', 4.8)
-    >>> read_match(Reply("{'pred': 'no', 'score': 0} Note: {'pred': 'yes', 'score': 4.8}")) is None
-    True
     """
     text = reading.plain(reply)
     as_asked = _AS_ASKED.fullmatch(text)
@@ -87,16 +85,7 @@ def _read_block(
     block: reading.Block, text: str, preds: list[Match | Unclear], scores: list[float | Unclear]
 ) -> None:
     found_preds, found_scores = block.values("pred"), block.values("score")
-    if not found_preds and not found_scores:
-        return
-    if (
-        found_preds
-        and found_scores
-        and (
-            reading.is_doubted(text, block.start, block.end)
-            or (block.closed and not reading.ends_clearly(text, block.end, top=_TOP, cut=False))
-        )
-    ):
+    if found_preds and found_scores and not block.is_clear(text, top=_TOP):
         preds.append(UNCLEAR)
     preds += [_VERDICTS.get(value.casefold().rstrip(".! "), UNCLEAR) for value in found_preds]
     scores += [_score(value) for value in found_scores]
@@ -112,15 +101,9 @@ def _score(value: str) -> float | Unclear:
 def _labelled_verdicts(text: str, *, cut: bool) -> Iterator[Match | Unclear]:
     for label in reading.places(_PRED, text):
         end = label.end()
-        clear = _LABEL_ENDS.match(text, end) and not (cut and reading.is_last(text, end))
-        if (
-            not clear
-            or _SAYS_ANOTHER.match(text, end)
-            or reading.is_doubted(text, label.start(), end)
-        ):
-            yield UNCLEAR
-        else:
-            yield _VERDICTS[label["verdict"].casefold()]
+        is_clear = _LABEL_ENDS.match(text, end) and not (cut and reading.is_last(text, end))
+        is_other = _SAYS_ANOTHER.match(text, end) or reading.is_doubted(text, label.start(), end)
+        yield UNCLEAR if is_other or not is_clear else _VERDICTS[label["verdict"].casefold()]
 
 
 def _labelled_scores(text: str, *, cut: bool) -> Iterator[float | Unclear]:
@@ -148,9 +131,6 @@ def _sentences(text: str, *, cut: bool) -> Iterator[tuple[Match | Unclear, float
 
 
 def _number(match: re.Match[str], text: str, *, cut: bool) -> float | Unclear:
-    if not reading.ends_clearly(text, match.end("number"), top=_TOP, cut=cut) or reading.is_doubted(
-        text, match.start(), match.end()
-    ):
-        return UNCLEAR
     value = float(match["number"])
-    return value if 0.0 <= value <= _TOP else UNCLEAR
+    is_clear = reading.is_clear(text, match.start(), match.end("number"), top=_TOP, cut=cut)
+    return value if is_clear and 0.0 <= value <= _TOP else UNCLEAR

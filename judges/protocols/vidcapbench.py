@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply
 from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import (
     JudgeConfig,
@@ -23,12 +23,7 @@ from lmms_eval_captions.judges.protocols.asking import (
 from lmms_eval_captions.judges.protocols.reading import GREATER, NUMBER, SIGNS, UNCLEAR, Unclear
 from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 
-_VERDICTS: Final[dict[float, Correctness]] = {
-    2.0: "correct",
-    1.0: "partial",
-    0.0: "neutral",
-    -1.0: "wrong",
-}
+_VERDICTS: Final[dict[float, Correctness]] = {2: "correct", 1: "partial", 0: "neutral", -1: "wrong"}
 _RESULT: Final = re.compile(
     rf"^[ \t*_#]{{0,8}}your\s(?:result|answer)\b[*_ ]{{0,3}}:[ \t*_`(\[]{{0,8}}{NUMBER}",
     re.IGNORECASE | re.MULTILINE,
@@ -53,8 +48,6 @@ def read_correctness(reply: Reply) -> Correctness | None:
 
     >>> read_correctness(Reply('{"score": -1, "analysis": "It is 2, not 1."}'))
     'wrong'
-    >>> read_correctness(Reply('{"score": 1} Or rather: {"score": 2}')) is None
-    True
     """
     text = reading.plain(reply)
     cut = reading.may_be_cut(reply)
@@ -65,10 +58,7 @@ def read_correctness(reply: Reply) -> Correctness | None:
     statements: list[Correctness | Unclear] = [UNCLEAR] if reading.is_declined(around) else []
     for block in fields:
         values = [value for value in block.values("score") if value.casefold() != _FORM]
-        if values and (
-            reading.is_doubted(text, block.start, block.end)
-            or (block.closed and not reading.ends_clearly(text, block.end, top=None, cut=False))
-        ):
+        if values and not block.is_clear(text, top=None):
             statements.append(UNCLEAR)
         statements += map(_verdict, values)
     statements += _labelled(around, cut=cut)
@@ -93,16 +83,9 @@ def _number_lines(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
 
 def _labelled(text: str, *, cut: bool) -> Iterator[Correctness | Unclear]:
     for label in (*reading.places(reading.SCORE_LABEL, text), *reading.places(_RESULT, text)):
-        end = label.end("number")
-        clear = reading.ends_clearly(text, end, top=None, cut=cut)
-        if (
-            clear
-            and not reading.is_doubted(text, label.start(), end)
-            and not reading.is_of_task(text, label.start())
-        ):
-            yield _verdict(label["number"])
-        else:
-            yield UNCLEAR
+        is_clear = reading.is_clear(text, label.start(), label.end("number"), top=None, cut=cut)
+        is_told = reading.is_of_task(text, label.start())
+        yield _verdict(label["number"]) if is_clear and not is_told else UNCLEAR
     if _ODD_LABEL.search(text):
         yield UNCLEAR
 
@@ -139,7 +122,17 @@ async def judge_question(
     if answered.value is None:
         outcome = answered.no_answer()
     else:
-        request = _grade_request(question, answered.value, config=config, run=run)
+        messages = config.prompts.load("vidcapbench_judge").render(
+            question=question.question, answer=question.answer, prediction=answered.value
+        )
+        request = request_of(
+            "vidcapbench_judge",
+            messages,
+            config=config,
+            seed=run,
+            stand_in=partial(_lexical_grade, question, answered.value),
+            schema=_SCHEMA,
+        )
         graded = await ask(request, read_correctness)
         outcome = graded.outcome(answered)
     return replace(
@@ -160,20 +153,6 @@ def silent_judgement(question: Question, run: int) -> CorrectnessJudgement:
         run=run,
         predicted_answer=None,
         verdict="neutral",
-    )
-
-
-def _grade_request(question: Question, predicted: str, *, config: JudgeConfig, run: int) -> Request:
-    messages = config.prompts.load("vidcapbench_judge").render(
-        question=question.question, answer=question.answer, prediction=predicted
-    )
-    return request_of(
-        "vidcapbench_judge",
-        messages,
-        config=config,
-        seed=run,
-        stand_in=partial(_lexical_grade, question, predicted),
-        schema=_SCHEMA,
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Picture, Reply
@@ -22,7 +23,6 @@ DIMENSIONS: Final = ("trustworthiness", "coverage", "overall")
 LOWEST: Final = 1
 HIGHEST: Final = 5
 
-_CONTAINER: Final = "scores"
 _RATING: Final = re.compile(r"\+?([0-9]{1,6})(?:\.0{1,6})?(?:\s*/\s*5)?")
 _FORM: Final = re.compile(r"<?int 1-5>?")
 """Placeholder of a rating in the prompt's form."""
@@ -36,7 +36,6 @@ _LABEL: Final = re.compile(
 """A number that is named as a rating outside of the form."""
 
 Statement = tuple[str, int | Unclear]
-"""A dimension, and one statement of a reply about it."""
 
 
 def read_ratings(reply: Reply) -> dict[str, int] | None:
@@ -44,12 +43,6 @@ def read_ratings(reply: Reply) -> dict[str, int] | None:
 
     They are read from the ``scores`` of the form alone. All forms, and ratings that are named
     outside of them, must say the same; the analysis within a form does not count.
-
-    >>> scores = '{"trustworthiness": 5, "coverage": 3, "overall": 4}'
-    >>> read_ratings(Reply(f'{{"analysis": "No 2 dogs.", "scores": {scores}}}'))
-    {'trustworthiness': 5, 'coverage': 3, 'overall': 4}
-    >>> read_ratings(Reply(f'{{"scores": {scores}}} Coverage: 2')) is None
-    True
     """
     text = reading.plain(reply)
     parts = reading.apart(text)
@@ -59,10 +52,7 @@ def read_ratings(reply: Reply) -> dict[str, int] | None:
     stated = [list(_in_form(form, text)) for form in forms]
     if not any(stated) or reading.is_declined(around):
         return None
-    statements = [
-        *(one for of in stated for one in of),
-        *_named(around, cut=reading.may_be_cut(reply)),
-    ]
+    statements = [*chain(*stated), *_named(around, cut=reading.may_be_cut(reply))]
     ratings: dict[str, int] = {}
     for dimension in DIMENSIONS:
         rating = reading.the_one([value for name, value in statements if name == dimension])
@@ -74,37 +64,26 @@ def read_ratings(reply: Reply) -> dict[str, int] | None:
 
 def _in_form(form: reading.Block, text: str) -> Iterator[Statement]:
     """Statements of a form; none if it is the prompt's own."""
-    found = list(_rated(form))
-    if not found or all(_FORM.fullmatch(value) for _, value in found):
-        return
-    # What follows in a form that does not end may be another rating.
-    is_clear = (
-        form.closed
-        and reading.ends_clearly(text, form.end, top=None, cut=False)
-        and not reading.is_doubted(text, form.start, form.end)
-    )
-    for name, value in found:
-        yield name, _rating(value) if is_clear else UNCLEAR
-
-
-def _rated(form: reading.Block) -> Iterator[tuple[str, str]]:
-    """The fields of the objects that are called ``scores``, at any depth."""
     opened: dict[int, str] = {}
+    found: list[tuple[str, str]] = []
     for field in form.fields:
         if field.value in ("{", "["):
             opened[field.depth] = field.key
-        elif field.key in DIMENSIONS and opened.get(field.depth - 1) == _CONTAINER:
-            yield field.key, field.value
+        elif field.key in DIMENSIONS and opened.get(field.depth - 1) == "scores":
+            found.append((field.key, field.value))
+    if all(_FORM.fullmatch(value) for _, value in found):
+        return
+    # What follows in a form that does not end may be another rating.
+    is_clear = form.closed and form.is_clear(text, top=None)
+    for name, value in found:
+        yield name, _rating(value) if is_clear else UNCLEAR
 
 
 def _named(text: str, *, cut: bool) -> Iterator[Statement]:
     for label in reading.places(_LABEL, text):
         end = label.end("number")
-        is_clear = reading.ends_clearly(text, end, top=float(HIGHEST), cut=cut)
-        if is_clear and not reading.is_doubted(text, label.start(), end):
-            yield label["name"].casefold(), _rating(label["number"])
-        else:
-            yield label["name"].casefold(), UNCLEAR
+        is_clear = reading.is_clear(text, label.start(), end, top=float(HIGHEST), cut=cut)
+        yield label["name"].casefold(), _rating(label["number"]) if is_clear else UNCLEAR
 
 
 def _rating(value: str) -> int | Unclear:
@@ -133,7 +112,6 @@ async def judge_video(
 
     Raises:
         SettingsError: If the configuration does not say how many frames are shown.
-        DataError: If the frames cannot be made.
     """
     if config.frames is None:
         raise SettingsError("metadata.judge: expected frames of a judge that sees the video")

@@ -9,8 +9,7 @@ import pytest
 from aggregated import signature_of_items
 from conftest import ServerFactory
 from judge_server import last_text
-from lmms_eval_captions.judges.protocols.prompt import Prompts
-from lmms_eval_captions.judges.protocols.released import released_prompts
+from lmms_eval_captions.judges.protocols.prompt import Prompts, released_prompts
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task

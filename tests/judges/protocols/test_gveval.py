@@ -21,7 +21,7 @@ _SETTINGS: tuple[Setting, ...] = ("ref_only", "ref_free", "combined")
 
 
 def _accr(text: str, reason: str = "stop") -> list[float] | None:
-    found = read_scores(Reply(text, reason), ACCR, lowest=0, highest=100)
+    found = read_scores(Reply(text, reason))
     return None if found is None else [float(found[name].text) for name in ACCR]
 
 
@@ -121,7 +121,7 @@ def test_what_is_asked_for_is_read(scores: list[int]) -> None:
 def test_positions_are_those_of_the_whole_reply() -> None:
     """A score's position counts the reasoning before it, as token positions do."""
     text = f"<think>50 perhaps</think>\n{_ASKED.replace('90', '85')}"
-    found = read_scores(Reply(text), ACCR, lowest=0, highest=100)
+    found = read_scores(Reply(text))
     assert found is not None
     start = found["accuracy"].start
     assert start is not None
