@@ -1,10 +1,8 @@
 """Settings of a run, from the environment: a record for the judge and one for the data.
 
 Each is read when it is first needed, so that captioning needs no usable judge, and judging no
-usable data; everything else is handed a record. Their fields are the one table of variables: name,
-reader, and the text that is read if a variable is not set.
-
-A record is a dataclass whose fields are made by :func:`required` and :func:`optional`.
+usable data. Their fields, made by :func:`required` and :func:`optional`, are the one table of
+variables; ``docs/settings.md`` says what each means.
 """
 # ruff: noqa: RUF009 - the calls make fields, as dataclasses.field does
 
@@ -42,16 +40,15 @@ _VARIABLE: Final = "variable"
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One environment variable."""
+    """One environment variable; without a default its value is ``None`` if it is not set."""
 
     name: str
     parse: Callable[[str], object]
     """Turns a text into the value; raises ``ValueError`` with what was expected."""
     default: str | None
-    """Text that is read if it is not set; without, its value is then ``None``."""
 
     def read(self, environ: Mapping[str, str]) -> object:
-        """The value; a blank variable is not set."""
+        """Return the value; a blank variable is not set."""
         text = environ.get(self.name, "").strip() or self.default
         if text is None:
             return None
@@ -62,17 +59,17 @@ class Variable:
 
 
 def required(name: str, parse: Callable[[str], T], default: str) -> T:
-    """A field of a record: a variable that always has a value; see :class:`Variable`."""
+    """Make a field of a record: a variable that always has a value."""
     return cast("T", field(metadata={_VARIABLE: Variable(name, parse, default)}))
 
 
 def optional(name: str, parse: Callable[[str], T]) -> T | None:
-    """A field of a record: a variable whose value is ``None`` if it is not set."""
+    """Make a field of a record: a variable whose value is ``None`` if it is not set."""
     return cast("T | None", field(metadata={_VARIABLE: Variable(name, parse, None)}))
 
 
 def variables_of(record: type) -> dict[str, Variable]:
-    """The variables of a record by the names of its fields."""
+    """Return the variables of a record by the names of its fields."""
     return {each.name: each.metadata[_VARIABLE] for each in fields(record)}
 
 
@@ -88,10 +85,8 @@ def switch(text: str) -> bool:
 
 def dollars_or_none(text: str) -> float | None:
     """US dollars above 0, with or without a dollar sign; ``None`` of "none"."""
-    if text.lower() == "none":
-        return None
     parse = number("US dollars above 0, such as 20, or none")
-    return parse(text.removeprefix("$"))
+    return None if text.lower() == "none" else parse(text.removeprefix("$"))
 
 
 def json_object(text: str) -> str:
@@ -131,9 +126,10 @@ def choice_of(*choices: S) -> Callable[[str], S]:
     """A reader of a text that must be one of these."""
 
     def parse(text: str) -> S:
-        if text not in choices:
-            raise ValueError(f"one of {', '.join(choices)}")
-        return choices[choices.index(text)]
+        for choice in choices:
+            if text == choice:
+                return choice
+        raise ValueError(f"one of {', '.join(choices)}")
 
     return parse
 
@@ -154,7 +150,7 @@ URL_VARIABLES: Final = tuple(
 )
 _PREFIX: Final = "LMMS_CAPTIONS_"
 _ALIKE: Final = re.compile(r"LMMS?_?(?:EVAL_?)?CAPTIONS?_?(.*)", re.IGNORECASE)
-"""The prefix as it may be misspelt, and what stands after it."""
+"""The prefix as it may be misspelt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +159,6 @@ class _CommonSettings:
 
     cache: Path = required(CACHE_VARIABLE, path, DEFAULT_CACHE)
     prompts: Path | None = optional("LMMS_CAPTIONS_PROMPTS", path)
-    """Folder of prompts that replace ours by file name; without, ours."""
 
 
 def _field(variable: str) -> str:
@@ -184,105 +179,76 @@ _ApiSettings: Final = make_dataclass(
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, misc]
-    """Settings of the judge, and conditions for a score.
-
-    Raises:
-        SettingsError: If they cannot be used together.
-    """
+    """Settings of the judge, and conditions for a score."""
 
     judge: str | None = optional("LMMS_CAPTIONS_JUDGE", whole)
-    """Judge model; ``lexical`` for the offline stand-in; ``as-published`` for the judge, wording
-    and sampling of the benchmark's published table. Without, the benchmark's own, which a server on
-    this machine is never asked for."""
+    """Without, the benchmark's own, which a server on this machine is never asked for."""
     alias: str | None = optional("LMMS_CAPTIONS_JUDGE_ALIAS", whole)
-    """Name under which an endpoint answers as the judge, if it differs."""
     judge_url: str | None = optional("LMMS_CAPTIONS_JUDGE_URL", whole)
-    """Base URLs; replicas, separated by commas, share the load."""
     api: str | None = optional("LMMS_CAPTIONS_JUDGE_API", choice_of(*DIALECTS))
-    """API of the endpoint; without, OpenAI's, or Azure's if it is recognised by its address."""
     concurrency: int = required("LMMS_CAPTIONS_JUDGE_CONCURRENCY", whole_number(least=1), "64")
     rate: float | None = optional(
-        "LMMS_CAPTIONS_JUDGE_RATE",
-        number("requests a second above 0, such as 100 or 0.5"),
+        "LMMS_CAPTIONS_JUDGE_RATE", number("requests a second above 0, such as 100 or 0.5")
     )
-    """Most requests a second that a run sends the judge, all processes together; without, no limit
-    of ours."""
     runs: int | None = optional("LMMS_CAPTIONS_JUDGE_RUNS", whole_number(least=1))
-    """Independent judge runs, seeds 0..n-1; without, the benchmark's own."""
     temperature: float | None = optional(
         "LMMS_CAPTIONS_JUDGE_TEMPERATURE",
         number("a sampling temperature of at least 0, such as 0.7", lambda value: 0 <= value < inf),
     )
-    """Sampling temperature of the judge; without, the benchmark's own."""
     max_tokens: int | None = optional("LMMS_CAPTIONS_JUDGE_MAX_TOKENS", whole_number(least=1))
-    """Longest reply in tokens, reasoning included; without, the benchmark's own."""
     extra_body: str | None = optional("LMMS_CAPTIONS_JUDGE_EXTRA_BODY", json_object)
-    """Further fields of every request, as a JSON object such as ``{"reasoning_effort": "low"}``."""
     structured: bool = required("LMMS_CAPTIONS_JUDGE_STRUCTURED", switch, "0")
-    """Ask for JSON-schema output if a protocol's reply is an object."""
     timeout_s: float | None = optional(
-        "LMMS_CAPTIONS_JUDGE_TIMEOUT",
-        number("seconds above 0, such as 300"),
+        "LMMS_CAPTIONS_JUDGE_TIMEOUT", number("seconds above 0, such as 300")
     )
-    """Until a reply must be complete; without, the benchmark's own."""
     vcapsbench_asks: int | None = optional(
         "LMMS_CAPTIONS_VCAPSBENCH_ASKS", lambda text: int(choice_of("1", "3")(text))
     )
-    """Requests of VCapsBench for each question; without, as its YAML file says."""
     frames: int | None = optional("LMMS_CAPTIONS_JUDGE_FRAMES", whole_number(least=1))
-    """Frames of a clip that a judge is shown that sees the video; without, the benchmark's own."""
     store_by: StoreBy = required("LMMS_CAPTIONS_STORE_BY", choice_of("model", "endpoint"), "model")
-    """Use stored replies of the judge's name, or those of the endpoint alone."""
     ask_again: bool = required("LMMS_CAPTIONS_ASK_AGAIN", switch, "0")
-    """Ask questions again whose stored replies are all unreadable."""
     max_unscored: float = required(
         "LMMS_CAPTIONS_MAX_UNSCORED",
         number("a share between 0 and 1", lambda value: 0 <= value <= 1),
         "0.01",
     )
-    """Largest share of unscored questions that still gives a score."""
     mode: JudgeMode = required("LMMS_CAPTIONS_JUDGE_MODE", choice_of("now", "batch"), "now")
     max_cost_usd: float | None = required("LMMS_CAPTIONS_MAX_COST", dollars_or_none, "20")
-    """Most US dollars that a run may be billed for judging, all processes together; ``none`` for no
-    limit."""
+    """Limit of all processes of a run together."""
     prices: Path | None = optional("LMMS_CAPTIONS_PRICES", path)
     precision: float | None = optional(
-        "LMMS_CAPTIONS_PRECISION",
-        number("points above 0, such as 0.5"),
+        "LMMS_CAPTIONS_PRECISION", number("points above 0, such as 0.5")
     )
-    """Half the width of the headline's 95% interval, in printed points, for which questions are
-    sampled; without, all are asked."""
+    """Half the width of the headline's 95% interval, in printed points."""
     cheap_judge: str | None = optional("LMMS_CAPTIONS_CHEAP_JUDGE", whole)
-    """A cheaper judge, with its address if that is another one, which answers every question of a
-    run with ``precision``: it makes the sample smaller and affects no score."""
     rank: int = required("RANK", whole_number(least=0), "0")
-    """Rank of this process, from the launcher of a distributed run."""
     world_size: int = required("WORLD_SIZE", whole_number(least=1), "1")
-    """Processes, from the same."""
+    """Both from the launcher of a distributed run."""
 
     def __post_init__(self) -> None:
-        endpoint = self.endpoint
-        if self.mode == "batch" and endpoint.api != OPENAI.name:
-            raise SettingsError(
+        endpoint, is_batch, error = self.endpoint, self.mode == "batch", None
+        if is_batch and endpoint.api != OPENAI.name:
+            error = (
                 f"LMMS_CAPTIONS_JUDGE_MODE: expected now for the API {endpoint.api}, as batches "
                 f"are asked through OpenAI's Batch API alone, got {self.mode!r}"
             )
-        if self.mode == "batch" and self.rate is not None:
-            raise SettingsError(
+        elif is_batch and self.rate is not None:
+            error = (
                 "LMMS_CAPTIONS_JUDGE_RATE: expected none with LMMS_CAPTIONS_JUDGE_MODE=batch, as "
                 f"the provider works on a batch as fast as it likes, got {self.rate:g}"
             )
-        if self.cheap_judge is not None and self.precision is None:
-            raise SettingsError(
+        elif self.cheap_judge is not None and self.precision is None:
+            error = (
                 "LMMS_CAPTIONS_CHEAP_JUDGE: expected LMMS_CAPTIONS_PRECISION beside it, such as "
                 "0.5: it answers everything where the judge is asked a sample, got none"
             )
-        n_urls = len(endpoint.urls)
-        if self.mode == "batch" and n_urls > 1:
-            raise SettingsError(
+        elif is_batch and len(endpoint.urls) > 1:
+            error = (
                 "LMMS_CAPTIONS_JUDGE_MODE: expected one URL with batch, as a batch is at one "
-                f"provider, got {n_urls}"
+                f"provider, got {len(endpoint.urls)}"
             )
+        if error is not None:
+            raise SettingsError(error)
 
     @property
     def is_as_published(self) -> bool:
@@ -303,14 +269,9 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         urls = parse_urls(name, text)
         api = api_of(urls, self.api)
         variables = DIALECTS[api].key_variables
-        key_name, key = next(iter(self._set(variables)), (variables[0], None))
-        return Endpoint(
-            urls=urls,
-            api=api,
-            api_key=None if key is None else parse_key(key_name, key),
-            key_name=key_name,
-            alias=self.alias,
-        )
+        name, key = next(iter(self._set(variables)), (variables[0], None))
+        api_key = None if key is None else parse_key(name, key)
+        return Endpoint(urls=urls, api=api, api_key=api_key, key_name=name, alias=self.alias)
 
     def _set(self, variables: Sequence[str]) -> list[tuple[str, str]]:
         values = ((name, getattr(self, _field(name))) for name in variables)
@@ -330,10 +291,7 @@ class JudgeSettings(_ApiSettings, _CommonSettings):  # type: ignore[valid-type, 
         )
 
     def require_named_judge(self, default: str) -> None:
-        """Raise if a benchmark's own judge would be asked of a server on this machine.
-
-        Such a server holds the model that it was started with, and some answer to any name.
-        """
+        """Raise if a benchmark's own judge would be asked of a server on this machine."""
         here = next(filter(is_loopback, self.endpoint.urls), None)
         if here is not None and not self.judge:
             raise SettingsError(
@@ -351,8 +309,6 @@ class DataSettings(_CommonSettings):
     data: str | None = optional("LMMS_CAPTIONS_DATA", str)
     """Root of local benchmark data, or ``SAMPLE``; without, the Hugging Face hub."""
     t5: Path | None = optional("LMMS_CAPTIONS_T5", path)
-    """A T5 ``spiece.model`` or tokenizer folder, for VidCapBench's ``con``; without,
-    google/flan-t5-base from the hub."""
     vidcapbench_format: str = required(
         "LMMS_CAPTIONS_VIDCAPBENCH_FORMAT", choice_of(*VIDCAPBENCH_FORMATS), VIDCAPBENCH_FORMATS[0]
     )
@@ -367,8 +323,7 @@ def read_judge_settings(environ: Mapping[str, str] | None = None) -> JudgeSettin
     """Read and validate the variables of the judge.
 
     Raises:
-        SettingsError: If one of them cannot be used, or one is set that is not known; the text
-            names it.
+        SettingsError: If one of them cannot be used, or one is set that is not known.
     """
     return _read(JudgeSettings, environ)
 
@@ -389,7 +344,7 @@ def data_settings() -> DataSettings:
 
 
 def unknown_settings(record: type[_CommonSettings], environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables that are set and probably mean one of this record's, to a message for each.
+    """Return variables that probably mean one of this record's, with a message for each.
 
     A variable that is like no other is reported with the judge's: it affects no caption.
     """
@@ -400,21 +355,17 @@ def unknown_settings(record: type[_CommonSettings], environ: Mapping[str, str]) 
         alike = _ALIKE.match(name)
         if alike is None or name in known:
             continue
+        closest = [alike[1].upper()] if alike[1].upper() in endings else []
         if name.startswith(_PREFIX):
             closest = get_close_matches(name.removeprefix(_PREFIX), endings, n=1)
-        elif alike[1].upper() in endings:
-            closest = [alike[1].upper()]
-        else:  # another program's
+        elif not closest:  # another program's
             continue
-        if not closest and issubclass(record, JudgeSettings):
-            unknown[name] = (
-                f"{name}: no setting of this name is known; unset it, or take one of those that "
-                "`lmms-eval-captions doctor` lists"
-            )
+        message = f"{name}: no setting of this name is known"
         if closest and endings[closest[0]] in own:
-            unknown[name] = (
-                f"{name}: no setting of this name is known; was {endings[closest[0]]} meant?"
-            )
+            unknown[name] = f"{message}; was {endings[closest[0]]} meant?"
+        elif not closest and issubclass(record, JudgeSettings):
+            listed = "those that `lmms-eval-captions doctor` lists"
+            unknown[name] = f"{message}; unset it, or take one of {listed}"
     return unknown
 
 
