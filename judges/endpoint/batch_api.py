@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import logging
 import ssl
@@ -32,9 +31,6 @@ def read_results(files: Iterable[IO[bytes]], source: Source) -> dict[str, Outcom
     outcomes: dict[str, Outcome] = {}
     for file in files:
         for line in _lines(file):
-            # Quickly past what is no record: there may be millions of such lines.
-            if not line.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{"):
-                continue
             try:
                 record = json.loads(source.text(line, strictly=True))
                 custom_id = record["custom_id"]

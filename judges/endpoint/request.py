@@ -241,12 +241,16 @@ class Usage:
             self.n_calls + other.n_calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            tuple(dict.fromkeys((*self.refused, *other.refused))),
-            tuple(dict.fromkeys((*self.served, *other.served))),
+            _merged(self.refused, other.refused),
+            _merged(self.served, other.served),
         )
 
 
 NO_USAGE: Final = Usage()
+
+
+def _merged(names: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*names, *others))) if others else names
 
 
 class Outcome(TypedDict):

@@ -11,7 +11,7 @@ length. Objects may be JSON, Python, or nearly.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, TypeVar
@@ -318,41 +318,34 @@ class Block:
         return [field.value for field in fields]
 
 
-def blocks(text: str) -> Iterator[Block]:
-    r"""The outermost blocks of a text, in time linear in its length.
+def apart(text: str) -> tuple[list[Block], str] | None:
+    r"""The outermost blocks of a text and what is around them, ``None`` if there are too many.
 
-    Strings may hold braces, escaped quotes, and quotes that should have been escaped: one that no
-    comma, colon or bracket follows does not end its string.
-
-    >>> [block] = blocks("So: {'score': 2, 'why': 'it's {\"score\": 0}'}")
+    >>> [block], around = apart("So: {'score': 2, 'why': 'it's {\"score\": 0}'}")
     >>> block.values("score"), block.closed
     (['2'], True)
     """
-    start = text.find("{")
-    while start >= 0:
-        reader = _Reader(text, start)
-        yield reader.read()
-        start = text.find("{", reader.position)
-
-
-def apart(text: str) -> tuple[list[Block], str] | None:
-    """The blocks of a text and what is around them, ``None`` if there are too many."""
-    inner = list(islice(blocks(text), MOST_STATEMENTS + 1))
-    if len(inner) > MOST_STATEMENTS:
-        return None
-    parts, position = [], 0
-    for block in inner:
-        parts.append(text[position : block.start])
-        position = block.end
-    return inner, "\n".join([*parts, text[position:]])
+    blocks: list[Block] = []
+    around, position = [], 0
+    while (start := text.find("{", position)) >= 0:
+        if len(blocks) == MOST_STATEMENTS:
+            return None
+        blocks.append(_Reader(text, start).read())
+        around.append(text[position:start])
+        position = blocks[-1].end
+    return blocks, "\n".join([*around, text[position:]])
 
 
 class _Reader:
-    """Reads one block; the position only ever goes forward."""
+    """Reads one block, in time linear in its length.
+
+    Strings may hold braces, escaped quotes, and quotes that should have been escaped: one that no
+    comma, colon or bracket follows does not end its string.
+    """
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
-        self._start = self.position = start
+        self._start = self._position = start
         self._stack: list[str] = []
         self._fields: list[Field] = []
         self._key: str | None = None
@@ -362,22 +355,26 @@ class _Reader:
     def read(self) -> Block:
         text = self._text
         for _ in range(_MOST_TOKENS):
-            if self.position >= len(text):
+            if self._position >= len(text):
                 break
-            sign = text[self.position]
+            sign = text[self._position]
             if sign in "{[":
                 if self._key is not None:
                     self._fields.append(Field(self._key, sign, self._depth))
                     self._key = None
                 self._stack.append(sign)
-                self.position += 1
+                self._position += 1
             elif sign in "}]":
-                if self._close(sign):
-                    return Block(tuple(self._fields), self._start, self.position, closed=True)
+                self._settle()
+                if self._stack[-1] + sign in ("{}", "[]"):
+                    self._stack.pop()
+                self._position += 1
+                if not self._stack:
+                    return Block(tuple(self._fields), self._start, self._position, closed=True)
             elif not self._between(sign) and not self._word(sign):
                 break
-        self.position = len(text)
-        return Block(tuple(self._fields), self._start, self.position, closed=False)
+        self._position = len(text)
+        return Block(tuple(self._fields), self._start, self._position, closed=False)
 
     @property
     def _depth(self) -> int:
@@ -386,8 +383,8 @@ class _Reader:
     def _between(self, sign: str) -> bool:
         """Pass a sign between keys and values; return whether it was one."""
         if sign == "#" and self._key is None:
-            line_end = self._text.find("\n", self.position)
-            self.position = line_end if line_end >= 0 else len(self._text)
+            line_end = self._text.find("\n", self._position)
+            self._position = line_end if line_end >= 0 else len(self._text)
             return True
         if sign == ",":
             self._settle()
@@ -395,16 +392,8 @@ class _Reader:
             self._settle(keep_key=True)
         elif sign not in ":=" and not sign.isspace():
             return False
-        self.position += 1
+        self._position += 1
         return True
-
-    def _close(self, sign: str) -> bool:
-        """Close a bracket; return whether the block ends here."""
-        self._settle()
-        if self._stack[-1] + sign in ("{}", "[]"):
-            self._stack.pop()
-        self.position += 1
-        return not self._stack
 
     def _settle(self, *, keep_key: bool = False) -> None:
         """Complete the value, as something follows it."""
@@ -418,23 +407,23 @@ class _Reader:
         """Read a string, a number or words; return whether it has an end."""
         is_value = self._key is not None or self._stack[-1] == "["
         if sign in _QUOTES and self._pending is None:
-            end = _string_end(self._text, self.position + 1, sign)
+            end = _string_end(self._text, self._position + 1, sign)
             if end is None:
                 return False
-            word = self._text[self.position + 1 : end]
-            self.position = end + 1
+            word = self._text[self._position + 1 : end]
+            self._position = end + 1
         else:
-            match = (_VALUE if is_value else _KEY).match(self._text, self.position)
+            match = (_VALUE if is_value else _KEY).match(self._text, self._position)
             if match is None:
-                self.position += 1
+                self._position += 1
                 return True
-            word, self.position = _COMMENT.split(match[0], maxsplit=1)[0], match.end()
+            word, self._position = _COMMENT.split(match[0], maxsplit=1)[0], match.end()
         self._take(word.strip(), is_value=is_value)
         return True
 
     def _take(self, word: str, *, is_value: bool) -> None:
         if not is_value:
-            if word[:1].isdigit() and self._fields and not _COLON.match(self._text, self.position):
+            if word[:1].isdigit() and self._fields and not _COLON.match(self._text, self._position):
                 # A decimal comma: what was taken for a value is the part before it.
                 last = self._fields.pop()
                 word, self._key = f"{last.value},{word}", last.key

@@ -118,20 +118,16 @@ def _head(head: str, above: str) -> Iterator[YesNo | Unclear]:
             yield UNCLEAR
         return
     rest = head[label.end("label") :]
-    others = {found[0].casefold() for found in _ANY_LABEL.finditer(rest)} - {
-        label["label"].casefold()
-    }
+    named = label["label"].casefold()
     start = len(above) + 1 + label.start("label")
     whole = f"{above}\n{head}"
-    if (
-        others
+    is_unclear = (
+        any(found[0].casefold() != named for found in _ANY_LABEL.finditer(rest))
         or not _CLEAR.match(rest)
-        or reading.is_doubted(whole, start, start + len(label["label"]))
+        or reading.is_doubted(whole, start, start + len(named))
         or reading.is_doubted(f"{above} {head}", start, len(whole))
-    ):
-        yield UNCLEAR
-    else:
-        yield _LABELS[label["label"].casefold()]
+    )
+    yield UNCLEAR if is_unclear else _LABELS[named]
 
 
 def _whole_lines(text: str, *, cut: bool) -> Iterator[YesNo | Unclear]:

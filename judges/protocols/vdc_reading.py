@@ -70,7 +70,11 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     preds: list[Match | Unclear] = [UNCLEAR] if reading.is_declined(around) else []
     scores: list[float | Unclear] = []
     for block in fields:
-        _read_block(block, text, preds, scores)
+        found_preds, found_scores = block.values("pred"), block.values("score")
+        if found_preds and found_scores and not block.is_clear(text, top=_TOP):
+            preds.append(UNCLEAR)
+        preds += [_VERDICTS.get(value.casefold().rstrip(".! "), UNCLEAR) for value in found_preds]
+        scores += map(_score, found_scores)
     preds += _labelled_verdicts(around, cut=cut)
     scores += _labelled_scores(around, cut=cut)
     for pred, score in _sentences(around, cut=cut):
@@ -79,16 +83,6 @@ def read_match(reply: Reply) -> tuple[Match, float] | None:
     verdict: Match | None = reading.the_one(preds)
     value = reading.the_one(scores)
     return None if verdict is None or value is None else (verdict, value)
-
-
-def _read_block(
-    block: reading.Block, text: str, preds: list[Match | Unclear], scores: list[float | Unclear]
-) -> None:
-    found_preds, found_scores = block.values("pred"), block.values("score")
-    if found_preds and found_scores and not block.is_clear(text, top=_TOP):
-        preds.append(UNCLEAR)
-    preds += [_VERDICTS.get(value.casefold().rstrip(".! "), UNCLEAR) for value in found_preds]
-    scores += [_score(value) for value in found_scores]
 
 
 def _score(value: str) -> float | Unclear:
