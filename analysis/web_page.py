@@ -7,8 +7,7 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,8 @@ from lmms_eval_captions.lmms_eval_tasks.data.hub import has_videos
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from lmms_eval_captions.judges.settings import DataSettings
 
 _QUALITY: Final = 72
@@ -31,6 +32,16 @@ Documents = Mapping[str, Mapping[str, Any]]
 """Documents of a task by the id of their video."""
 Frames = tuple[dict[str, list[str]], dict[str, str]]
 """A video's key to its frames as addresses of JPEG data, and key to why there are none."""
+
+
+def page_template(path: Path) -> Template:
+    """Return a template that escapes all values that are not marked as safe."""
+    from jinja2 import Environment, FileSystemLoader
+
+    environment = Environment(
+        loader=FileSystemLoader(path.parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template(path.name)
 
 
 def json_in_html(data: object) -> str:
@@ -62,13 +73,7 @@ def source_hash(text: str) -> str:
 def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) -> Documents:
     """Return the documents of a task by video; none if they are not at hand.
 
-    Args:
-        task: One of ours.
-        settings: Location of the data.
-        is_needed: Whether nothing can be shown without them; otherwise nothing is downloaded.
-
-    Raises:
-        DataError: If they are needed and missing.
+    If they are needed they are downloaded, or a :class:`DataError` says what is missing.
     """
     benchmark = benchmark_of_task(task)
     if not is_needed and settings.data is None and not has_videos(benchmark.source, settings.cache):
@@ -82,79 +87,62 @@ def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) 
     return {benchmark.video_id(doc): doc for doc in read}
 
 
-def frames_of(
-    settings: DataSettings,
-    videos: Iterable[tuple[str, Benchmark[Any, Any], Mapping[str, Any]]],
-    *,
-    n_frames: int,
-    most_bytes: int,
-    longest: int = _LONGEST,
-) -> Frames:
-    """Return frames of videos that are at hand; nothing is downloaded.
+def video_file(
+    settings: DataSettings, benchmark: Benchmark[Any, Any], doc: Mapping[str, Any]
+) -> Path:
+    """Return the file of a document's video; nothing is downloaded.
 
-    Args:
-        settings: Location of the videos.
-        videos: Key of each video, its benchmark and its document, in the order in which they are
-            asked about.
-        n_frames: See :func:`frames_of_files`.
-        most_bytes: See :func:`frames_of_files`.
-        longest: See :func:`frames_of_files`.
+    Raises:
+        DataError: If it is not at hand.
     """
-
-    def path(benchmark: Benchmark[Any, Any], doc: Mapping[str, Any]) -> Path:
-        if settings.data is None and not has_videos(benchmark.source, settings.cache):
-            raise DataError(NO_VIDEOS)
-        return Path(benchmark.video_path(settings, doc))
-
-    files = ((key, partial(path, benchmark, doc)) for key, benchmark, doc in videos)
-    return frames_of_files(files, n_frames=n_frames, most_bytes=most_bytes, longest=longest)
+    if settings.data is None and not has_videos(benchmark.source, settings.cache):
+        raise DataError(NO_VIDEOS)
+    return Path(benchmark.video_path(settings, doc))
 
 
-def frames_of_files(
-    videos: Iterable[tuple[str, Callable[[], Path]]],
+def frames_of(
+    videos: Mapping[str, Callable[[], Path]],
     *,
     n_frames: int,
     most_bytes: int,
     longest: int = _LONGEST,
 ) -> Frames:
-    """Return frames of video files.
+    """Return evenly spaced frames of video files.
 
     Args:
         videos: Key of each video, and a function that returns its file or raises
             :class:`DataError`, in the order in which they are asked about.
-        n_frames: Frames of each video, evenly spaced.
+        n_frames: Frames of each video.
         most_bytes: Bytes of all frames together; videos beyond it have none.
         longest: Longer side of a frame, in pixels.
     """
+    if not n_frames:
+        return {}, dict.fromkeys(videos, "No frames: --frames is 0")
     frames: dict[str, list[str]] = {}
     reasons: dict[str, str] = {}
-    for key, find in videos:
-        if key in frames or key in reasons:
-            continue
+    for key, find in videos.items():
         try:
-            pictures = _pictures(find, n_frames, longest)
+            pictures = _pictures(find(), n_frames, longest)
         except DataError as error:
             reasons[key] = f"No frames: {error}"
             continue
         size = sum(map(len, pictures))
         if size > most_bytes:
             reasons[key] = "No frames: the page would be larger than --max-mb."
-            continue
-        most_bytes -= size
-        frames[key] = pictures
+        else:
+            most_bytes -= size
+            frames[key] = pictures
     return frames, reasons
 
 
-def _pictures(find: Callable[[], Path], n_frames: int, longest: int) -> list[str]:
+def _pictures(path: Path, n_frames: int, longest: int) -> list[str]:
     """Return frames as addresses that hold them."""
     from PIL import Image
 
     from lmms_eval_captions.model_wrappers.video.frames import read_frames
 
-    if not n_frames:
-        raise DataError("--frames is 0")
     addresses = []
-    for frame in read_frames(find(), n_frames, max_pixels=longest**2).frames:
+    for frame in read_frames(path, n_frames, max_pixels=longest**2).frames:
         picture = Image.fromarray(frame)
         picture.thumbnail((longest, longest))
         buffer = io.BytesIO()

@@ -264,9 +264,8 @@ def _labels(arguments: argparse.Namespace) -> int:
 
 def _reports_of_results(paths: list[Path], arguments: argparse.Namespace) -> list[Report]:
     from lmms_eval_captions.analysis.captioners import captioners_of
-    from lmms_eval_captions.analysis.label.choices import choices_report
     from lmms_eval_captions.analysis.label.labels import read_labels
-    from lmms_eval_captions.analysis.label.report import verdicts_report
+    from lmms_eval_captions.analysis.label.report import choices_report, verdicts_report
     from lmms_eval_captions.judges.errors import SettingsError
 
     labels = read_labels(paths)

@@ -181,7 +181,11 @@ def _ratings(arguments: argparse.Namespace, folder: Path, n_references: int) -> 
 
 
 def _foil(arguments: argparse.Namespace, folder: Path, n_references: int) -> int:
-    from lmms_eval_captions.analysis.meta_eval.foil import meta_eval_foil, names_of, text_of_pairs
+    from lmms_eval_captions.analysis.meta_eval.correlating import (
+        meta_eval_foil,
+        names_of,
+        text_of_pairs,
+    )
     from lmms_eval_captions.analysis.meta_eval.published_sets import items_text, read_foil
 
     pairs = read_foil(folder, n_references)

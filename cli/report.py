@@ -50,16 +50,11 @@ def add_report(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.analysis.report.report import Options, make_report
+    from lmms_eval_captions.analysis.report.report import make_report
     from lmms_eval_captions.judges.errors import SettingsError
     from lmms_eval_captions.judges.files import write_atomically
     from lmms_eval_captions.judges.settings import SAMPLE, read_data_settings
 
-    options = Options(
-        tasks=tuple(split_names(arguments.tasks)),
-        n_frames=arguments.frames,
-        n_framed=arguments.framed,
-    )
     if not arguments.output.name or arguments.output.is_dir():
         raise SettingsError(f"--output {arguments.output}: expected the name of a file")
     settings = read_data_settings()
@@ -67,7 +62,13 @@ def _report(arguments: argparse.Namespace) -> int:
         if arguments.videos != SAMPLE and not Path(arguments.videos).expanduser().is_dir():
             raise SettingsError(f"--videos {arguments.videos}: no such folder")
         settings = replace(settings, data=str(Path(arguments.videos).expanduser()))
-    report = make_report(arguments.folders, options, settings)
+    report = make_report(
+        arguments.folders,
+        settings,
+        tasks=split_names(arguments.tasks),
+        n_frames=arguments.frames,
+        n_framed=arguments.framed,
+    )
     try:
         write_atomically(arguments.output, report.html.encode("utf-8", "replace"))
     except OSError as error:

@@ -13,7 +13,6 @@ from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item
 from lmms_eval_captions.analysis.label.report import Report
 from lmms_eval_captions.analysis.label.sampling import draw
 from lmms_eval_captions.analysis.tables import Part, plural, table, with_interval
-from lmms_eval_captions.analysis.web_page import frames_of_files
 from lmms_eval_captions.construction import people, pipeline
 from lmms_eval_captions.construction.filters import listed
 from lmms_eval_captions.construction.pipeline import Row, kept
@@ -41,16 +40,10 @@ class BuiltQuestions(NamedTuple):
 
 
 def questions_to_check(folder: Path, videos: Path | None = None) -> BuiltQuestions:
-    """Return the questions that people are asked about.
+    """Return the questions in a benchmark's folder that people are asked about.
 
-    Args:
-        folder: The benchmark's folder, such as ``DATA/capquiz``.
-        videos: The clips' folder; ``None`` for the one into which a complete build links them.
-            Files elsewhere are not shown, whatever the stage's file names.
-
-    Raises:
-        SettingsError: If it is not the folder of a benchmark that can be built.
-        DataError: If a stage's file is missing or cannot be read, or no question is left.
+    ``videos`` is the clips' folder, by default the one into which a complete build links them.
+    Files elsewhere are not shown, whatever the stage's file names.
     """
     folder = folder.expanduser()
     kind = folder.resolve().name
@@ -91,10 +84,6 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
 
     If fewer questions are asked than there are, they are drawn at random, the same for everyone
     with the same seed. Those of a clip follow each other.
-
-    Args:
-        questions: See :func:`questions_to_check`.
-        options: ``n`` is the number of questions; tasks and strata are ignored.
     """
 
     def file(video: str) -> Path:
@@ -105,8 +94,7 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
 
     drawn = sorted(draw([""] * len(questions.rows), options.n, options.seed))
     rows = [questions.rows[index] for index in drawn]
-    videos = [(str(row["video"]), partial(file, str(row["video"]))) for row in rows]
-    frames = lambda n: frames_of_files(videos, n_frames=options.n_frames, most_bytes=n)  # noqa: E731
+    videos = {str(row["video"]): partial(file, str(row["video"])) for row in rows}
     gradings = {
         criterion.name: Grading(
             asks=criterion.asks,
@@ -117,7 +105,7 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
         for criterion in people.CRITERIA[questions.kind]
     }
     items = list(_items(questions.kind, rows))
-    return page_of(people.PAGE_KIND, items, [], gradings, options, frames)
+    return page_of(people.PAGE_KIND, items, [], gradings, options, videos)
 
 
 def _items(kind: str, rows: Sequence[Row]) -> Iterator[Item]:
@@ -137,16 +125,7 @@ def _items(kind: str, rows: Sequence[Row]) -> Iterator[Item]:
 
 
 def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: int) -> Report:
-    """Report the agreement by criterion, and which questions would be kept.
-
-    Args:
-        paths: Files that pages exported.
-        questions: See :func:`questions_to_check`.
-        fewest: Annotators that a question needs, >= 1.
-
-    Raises:
-        DataError: If a file cannot be read, or has no answer about these questions.
-    """
+    """Report the agreement by criterion, and which questions ``fewest`` annotators would keep."""
     given = people.read_answers(paths, questions.kind)
     checked = people.check_by_people(questions.rows, given, questions.kind, fewest=fewest)
     votes, rows = checked.matched.votes, kept(checked.rows)

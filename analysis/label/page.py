@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.gradings import Grading
-from lmms_eval_captions.analysis.web_page import json_in_html, source_hash
+from lmms_eval_captions.analysis.web_page import (
+    frames_of,
+    json_in_html,
+    page_template,
+    source_hash,
+)
 
 _HERE: Final = Path(__file__).parent
 _MEGABYTE: Final = 1_000_000
 
 Item = dict[str, Any]
 """A question as the page's script reads it; ``row`` is what its label carries."""
-_Frames = Callable[[int], tuple[Mapping[str, Sequence[str]], Mapping[str, str]]]
-"""From the bytes that frames may take to each video's frames, and why others have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +57,9 @@ def render(title: str, data: Mapping[str, object]) -> str:
         title: Plain text.
         data: What the page's script reads, of JSON's types; texts may hold anything.
     """
-    from jinja2 import Environment, FileSystemLoader
-
-    environment = Environment(loader=FileSystemLoader(_HERE), autoescape=True)
     # The template includes style, script and JSON as they are and escapes everything else.
     style, script = (_HERE.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
-    return environment.get_template("page.html").render(
+    return page_template(_HERE / "page.html").render(
         title=title,
         style=style,
         script=script,
@@ -84,7 +84,7 @@ def page_of(
     captions: Sequence[str],
     gradings: Mapping[str, Grading],
     options: PageOptions,
-    frames_within: _Frames,
+    videos: Mapping[str, Callable[[], Path]],
 ) -> Page:
     """Return a page.
 
@@ -94,11 +94,11 @@ def page_of(
         captions: Texts.
         gradings: What is asked, by the name that items have it by.
         options: The user's options.
-        frames_within: See :data:`_Frames`.
+        videos: See :func:`frames_of`.
     """
     texts = [*captions, *(item["question"] + item["answer"] for item in items)]
     bytes_left = int(options.max_mb * _MEGABYTE) - sum(len(text.encode()) for text in texts)
-    frames, reasons = frames_within(max(bytes_left, 0))
+    frames, reasons = frames_of(videos, n_frames=options.n_frames, most_bytes=max(bytes_left, 0))
     for place, item in enumerate(items):
         item.setdefault("id", str(place))
         item["no_frames"] = reasons.get(item["frames"], "")

@@ -1,22 +1,22 @@
-"""Report of graded questions: agreement, both scores next to each other, and the corrected one."""
+"""Reports of labels: graded questions beside the judge's grades, and choices between captions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from lmms_eval_captions.analysis.captioners import Captioner
+import numpy as np
+
+from lmms_eval_captions.analysis.captioners import Captioner, common_names
 from lmms_eval_captions.analysis.label.labels import Domain, domains_of
 from lmms_eval_captions.analysis.label.sampling import strata_of
-from lmms_eval_captions.analysis.label.scores import (
-    Document,
-    agreements_of,
-    score,
-    score_groups,
-)
+from lmms_eval_captions.analysis.label.scores import Document, agreements_of, score, score_groups
 from lmms_eval_captions.analysis.tables import (
     NONE,
     Part,
+    interval_text,
     number,
     p_text,
     plural,
@@ -24,6 +24,10 @@ from lmms_eval_captions.analysis.tables import (
     with_interval,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
+from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
+from lmms_eval_captions.metrics.correlation import Correlations, correlations
+from lmms_eval_captions.metrics.intervals import FEW_VIDEOS, Interval
+from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley_terry, elo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +51,37 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         DataError: If the labels are not of these runs.
     """
     domains, left_out = domains_of(labels, captioners)
-    tasks = list(map(_findings, domains))
+    tasks = [
+        {
+            "task": domain.task,
+            "captioner": domain.captioner.name,
+            "annotators": sorted(set(domain.labels["annotator"])),
+            "n_pairs": len(domain.pairs),
+            "n_labelled": domain.labels["pair"].nunique(),
+            "by": list(domain.by),
+            "agreement": list(agreements_of(domain)),
+            **score(domain.task, [domain]),
+        }
+        for domain in domains
+    ]
     groups, group_notes = score_groups(domains)
     found = [*tasks, *groups]
+    agreements = [
+        [
+            _name(of_task), of["who"], f"{of['n_pairs']:,}",
+            "; ".join(
+                f"{_COEFFICIENTS[kind]} {with_interval(value, 3)}"
+                for kind, value in of["coefficients"].items()
+            ),
+        ]
+        for of_task in tasks
+        for of in of_task["agreement"]
+    ]  # fmt: skip
     tables = [
-        ("Agreement (1 is complete, 0 is chance)", _agreements(tasks)),
+        (
+            "Agreement (1 is complete, 0 is chance)",
+            table(["task", "raters", "pairs", "agreement"], agreements),
+        ),
         ("Scores by the judge, and corrected by labels", _corrected(found)),
         ("Judge and people on the same labelled pairs", _differences(found)),
     ]
@@ -67,19 +97,6 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         notes.append("Agreement is over the pairs as drawn: strata are not weighted.")
     part = Part("Graded questions", list(map(_head, domains)), tables, notes)
     return Report(part, {"verdicts": tasks, "groups_of_tasks": groups, "left_out": left_out})
-
-
-def _findings(domain: Domain) -> Document:
-    return {
-        "task": domain.task,
-        "captioner": domain.captioner.name,
-        "annotators": sorted(set(domain.labels["annotator"])),
-        "n_pairs": len(domain.pairs),
-        "n_labelled": domain.labels["pair"].nunique(),
-        "by": list(domain.by),
-        "agreement": list(agreements_of(domain)),
-        **score(domain.task, [domain]),
-    }
 
 
 def _head(domain: Domain) -> str:
@@ -100,28 +117,21 @@ def _name(found: Document) -> str:
     return f"{found.get('task') or found['group']} of {found['captioner']}"
 
 
-def _agreements(tasks: Sequence[Document]) -> pd.DataFrame:
-    rows = []
-    for found in tasks:
-        for of in found["agreement"]:
-            shown = [
-                f"{_COEFFICIENTS[k]} {with_interval(v, 3)}" for k, v in of["coefficients"].items()
-            ]
-            rows.append([_name(found), of["who"], f"{of['n_pairs']:,}", "; ".join(shown)])
-    return table(["task", "raters", "pairs", "agreement"], rows)
-
-
 def _corrected(several: Sequence[Document]) -> pd.DataFrame:
     rows = []
     for found in several:
         for metric, of in found["scores"].items():
-            digits, corrected = _digits(found, metric), of["corrected"]
-            intervals = [of["judge_all"], of["labels_alone"], corrected]
+            corrected, alone = of["corrected"], of["labels_alone"]
+            shown = [
+                with_interval(value, _digits(found, metric))
+                for value in (of["judge_all"], alone, corrected)
+            ]
             lam = NONE if corrected is None else number(abs(corrected.lam))
-            shown = [with_interval(value, digits) for value in intervals]
-            rows.append(
-                [_name(found), metric, *shown, lam, _narrower(corrected, of["labels_alone"])]
-            )
+            narrower = NONE
+            if corrected and None not in (corrected.low, alone.low) and alone.high > alone.low:
+                share = (corrected.high - corrected.low) / (alone.high - alone.low)
+                narrower = f"{1 - share:.0%}"
+            rows.append([_name(found), metric, *shown, lam, narrower])
     header = ["task", "metric", "judge on all", "labels alone", "corrected", "lambda", "narrower"]
     return table(header, rows)
 
@@ -130,12 +140,6 @@ def _digits(found: Document, metric: str) -> int:
     """Return the decimal places: one of percentages, two of grades."""
     task = found.get("task") or found["tasks"][0]
     return 1 if benchmark_of_task(task).metrics[metric].highest > _HIGHEST_GRADE else 2
-
-
-def _narrower(corrected: Any, alone: Any) -> str:  # noqa: ANN401 - estimates
-    if corrected is None or None in (corrected.low, alone.low) or alone.high == alone.low:
-        return NONE
-    return f"{1 - (corrected.high - corrected.low) / (alone.high - alone.low):.0%}"
 
 
 def _differences(several: Sequence[Document]) -> pd.DataFrame:
@@ -170,3 +174,129 @@ def _notes(several: Sequence[Document]) -> Iterator[str]:
     owners.pop("", None)
     for note, names in owners.items():
         yield f"{', '.join(names)}: {note}"
+
+
+def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, seed: int) -> Report:
+    """Report Elo, Bradley-Terry and how metrics correlate with them.
+
+    Args:
+        choices: See :class:`Labels`; at least one.
+        captioners: Runs whose metrics are correlated with the ratings; may be none.
+        seed: Seed of Elo's draws.
+    """
+    names = sorted({*choices["first"], *choices["second"]})
+    matches = np.searchsorted(names, choices[["first", "second"]].to_numpy(str))
+    scores = choices["score"].to_numpy()
+    videos = np.unique(choices["video"], return_inverse=True)[1]
+    rng = np.random.default_rng(seed)
+    ratings = elo(matches, scores, videos, n_captioners=len(names), rng=rng)
+    strengths = bradley_terry(matches, scores, videos, n_captioners=len(names))
+    if strengths.low is None:
+        # If all videos say the same of a captioner, so do resamples of them.
+        ratings = replace(ratings, low=None, high=None)
+    rated = [captioner for captioner in captioners if captioner.name in names]
+    found = _correlations(names, ratings, strengths, rated)
+    people = sorted(set(choices["annotator"]))
+    among = _agreement(choices) if len(people) > 1 else {}
+    n_videos = int(videos.max()) + 1
+    sentences = [
+        f"{plural(len(choices), 'choice')} between captions of {plural(n_videos, 'video')} by "
+        f"{', '.join(people)}.",
+        *(
+            f"{name} among annotators: {of.note if isnan(of.value) else with_interval(of, 3)}"
+            for name, of in among.items()
+        ),
+    ]
+    notes = [
+        f"Elo with AuroraCap's parameters (Table O14: K {PAPER.k_factor:g}, at least "
+        f"{PAPER.minimum:g}, {PAPER.n_matches:,} matches drawn from the choices), mean over "
+        "simulations; 95% intervals over videos."
+    ]
+    if strengths.note:
+        notes.append(f"Bradley-Terry: {strengths.note}; so Elo has no interval, either")
+    elif n_videos < FEW_VIDEOS:
+        notes.append(f"only {n_videos} videos: the intervals are a rough guess")
+    missing = [name for name in names if name not in {of.name for of in captioners}]
+    if captioners and missing:
+        notes.append(f"not among --against, so in no correlation: {', '.join(missing)}")
+    tables = [("", _ratings(names, choices, ratings, strengths))]
+    if len(rated) > 2:
+        title = (
+            f"Correlation of metrics with people's ratings over {len(rated)} captioners (Figure 5)"
+        )
+        rows = [
+            [task, metric, name, *(f"{r:+.2f}" for r in (c.pearson, c.spearman, c.kendall))]
+            for task, of_task in found.items()
+            for metric, of_metric in of_task.items()
+            for name, c in of_metric.items()
+        ]
+        header = ["task", "metric", "with", "Pearson", "Spearman", "Kendall"]
+        tables.append((title, table(header, rows)))
+    elif captioners:
+        notes.append(f"no correlations: they take at least 3 of these captioners, got {len(rated)}")
+    document = {
+        "n_choices": len(choices),
+        "annotators": people,
+        "agreement": among,
+        "captioners": names,
+        "elo": asdict(ratings),
+        "bradley_terry": asdict(strengths),
+        "correlations": found,
+    }
+    return Report(Part("Captions side by side", sentences, tables, notes), {"choices": document})
+
+
+def _ratings(
+    names: Sequence[str], choices: pd.DataFrame, ratings: Elo, strengths: BradleyTerry
+) -> pd.DataFrame:
+    def rating(found: Elo | BradleyTerry, index: int) -> str:
+        if found.values is None:
+            return NONE
+        low, high = (None if of is None else float(of[index]) for of in (found.low, found.high))
+        return interval_text(float(found.values[index]), low, high, digits=0)
+
+    rows = []
+    for index in np.argsort(-ratings.values):
+        is_first, is_second = (choices[side] == names[index] for side in ("first", "second"))
+        gained = [*choices["score"][is_first], *(1 - choices["score"][is_second])]
+        counts = [str(gained.count(share)) for share in (1.0, 0.5, 0.0)]
+        rows.append([names[index], *counts, rating(ratings, index), rating(strengths, index)])
+    return table(["captioner", "won", "tied", "lost", "Elo", "Bradley-Terry"], rows)
+
+
+def _agreement(choices: pd.DataFrame) -> dict[str, Interval]:
+    """Return the agreement of annotators who chose between the same captions."""
+    sides = np.sort(choices[["first", "second"]].to_numpy(str), axis=1)
+    is_turned = choices["first"] > choices["second"]
+    rated = choices.assign(
+        sides=list(map(tuple, sides)),
+        rating=choices["score"].where(~is_turned, 1 - choices["score"]),
+    )
+    rows = rated.groupby(["task", "video", "sides", "annotator"], sort=False)["rating"].last()
+    wide = rows.unstack().astype(object)
+    videos = np.unique(wide.index.get_level_values("video"), return_inverse=True)[1]
+    ratings = ratings_of(wide.where(wide.notna(), None).to_numpy().tolist())
+    return {
+        "AC1": agreement_interval(ratings, videos, coefficient="ac1"),
+        "alpha": agreement_interval(ratings, videos, coefficient="nominal"),
+    }
+
+
+def _correlations(
+    names: Sequence[str], ratings: Elo, strengths: BradleyTerry, captioners: Sequence[Captioner]
+) -> dict[str, dict[str, dict[str, Correlations]]]:
+    """Return the correlations by task, metric and rating."""
+    indices = [names.index(captioner.name) for captioner in captioners]
+    rated: dict[str, Any] = {"Elo": ratings.values, "Bradley-Terry": strengths.values}
+    found: dict[str, dict[str, dict[str, Correlations]]] = {}
+    for task in common_names(captioners) if captioners else ():
+        scores = [captioner.results(task).scores for captioner in captioners]
+        for metric in scores[0]:
+            numbers = [of.get(metric, np.nan) for of in scores]
+            if all(map(isfinite, numbers)) and metric != "unscored":
+                found.setdefault(task, {})[metric] = {
+                    name: correlations(numbers, values[indices].tolist())
+                    for name, values in rated.items()
+                    if values is not None
+                }
+    return found

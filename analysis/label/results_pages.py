@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from lmms_eval_captions.analysis.label.sampling import (
     judged_pairs,
     strata_of,
 )
-from lmms_eval_captions.analysis.web_page import NO_VIDEOS, Documents, documents_of, frames_of
+from lmms_eval_captions.analysis.sample_log import LoggedCaption, logged_captions
+from lmms_eval_captions.analysis.web_page import NO_VIDEOS, Documents, documents_of, video_file
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, our_benchmarks
@@ -41,14 +43,6 @@ _WHICH_IS_BETTER: Final = Grading(
 )
 
 
-class _Logged(NamedTuple):
-    """A caption in a run's sample log."""
-
-    text: str
-    digest: str
-    judgements: list[dict[str, Any]]
-
-
 def verdict_page(
     captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
 ) -> Page:
@@ -60,8 +54,12 @@ def verdict_page(
     """
     import pandas as pd
 
-    tasks = _tasks_to_label(captioners, options.tasks, graded=True)
-    judged = [judged_pairs(captioner, task) for captioner in captioners for task in tasks]
+    gradings = {
+        task: grading
+        for task in _tasks_to_label(captioners, options.tasks, graded=True)
+        if (grading := grading_of(benchmark_of_task(task))) is not None
+    }
+    judged = [judged_pairs(captioner, task) for captioner in captioners for task in gradings]
     known = [*FEATURES, *dict.fromkeys(name for of, _ in judged for name in of.head["sections"])]
     for name in options.by:
         if name not in known:
@@ -70,17 +68,11 @@ def verdict_page(
     strata = strata_of(population, options.by)
     drawn = draw(strata, options.n, options.seed)
     sample = population.iloc[drawn]
-    gradings = {task: _grading(task) for task in tasks}
-    documents = {
-        task: documents_of(task, settings, is_needed=grading.needs_data)
-        for task, grading in gradings.items()
-    }
-    asked = set(zip(sample["captioner"], sample["task"], strict=True))
+    documents = _documents(gradings, settings)
+    by_name = {captioner.name: captioner for captioner in captioners}
     logged = {
-        (captioner.name, task): _read_log(captioner, task)
-        for captioner in captioners
-        for task in tasks
-        if (captioner.name, task) in asked
+        (name, task): logged_captions(by_name[name].runs[task], task)
+        for name, task in set(zip(sample["captioner"], sample["task"], strict=True))
     }
     captions: dict[str, int] = {}
     items = []
@@ -88,11 +80,11 @@ def verdict_page(
         sample.itertuples(), designs(strata, drawn, options.by, options.seed), strict=True
     ):
         caption = _caption_of(pair, logged[pair.captioner, pair.task])
-        place = captions.setdefault(whole(caption.text), len(captions))
+        index = captions.setdefault(whole(caption.text), len(captions))
         doc = documents[pair.task].get(pair.video, {})
-        items.append(_item(pair, place, caption.judgements, doc, design))
-    frames = partial(_frames, items, documents, options, settings)
-    return page_of("verdict", items, list(captions), gradings, options, frames)
+        items.append(_item(pair, index, caption, gradings[pair.task], doc, design))
+    videos = _videos(items, documents, settings)
+    return page_of("verdict", items, list(captions), gradings, options, videos)
 
 
 def _tasks_to_label(
@@ -115,31 +107,19 @@ def _tasks_to_label(
     return [name for name in names if not wanted or name in wanted]
 
 
-def _grading(task: str) -> Grading:
-    grading = grading_of(benchmark_of_task(task))
-    assert grading is not None  # noqa: S101 - see _tasks_to_label
-    return grading
+def _documents(
+    gradings: Mapping[str, Grading | None], settings: DataSettings
+) -> dict[str, Documents]:
+    return {
+        task: documents_of(task, settings, is_needed=grading is not None and grading.needs_data)
+        for task, grading in gradings.items()
+    }
 
 
-def _read_log(captioner: Captioner, task: str) -> dict[str, list[_Logged]]:
-    """Return the captions of a video in a sample log, in its order; a video may have several."""
-    headline = benchmark_of_task(task).headline
-    found: dict[str, list[_Logged]] = {}
-    for sample in captioner.runs[task].samples(task):
-        item: Any = sample.get(headline)
-        if not isinstance(item, dict):
-            item = {"video_id": sample.get("target")}
-        text = sample.get("filtered_resps") or sample.get("resps") or ""
-        while isinstance(text, list):
-            text = text[0] if text else ""
-        digest, judgements = str(item.get("caption_digest") or ""), item.get("judgements") or ()
-        found.setdefault(str(item.get("video_id")), []).append(
-            _Logged(str(text), digest, list(judgements))
-        )
-    return found
-
-
-def _caption_of(pair: Any, logged: Mapping[str, list[_Logged]]) -> _Logged:  # noqa: ANN401 - a row
+def _caption_of(
+    pair: Any,  # noqa: ANN401 - a row
+    logged: Mapping[str, list[LoggedCaption]],
+) -> LoggedCaption:
     """Return the logged caption that a pair is of: the same text, asked the same question."""
     own = [of for of in logged.get(pair.video, ()) if of.judgements]
     own = [of for of in own if pair.caption_digest in ("", of.digest)] or own
@@ -154,20 +134,20 @@ def _caption_of(pair: Any, logged: Mapping[str, list[_Logged]]) -> _Logged:  # n
 
 def _item(
     pair: Any,  # noqa: ANN401 - a row
-    caption: int,
-    judgements: Sequence[dict[str, Any]],
+    index_of_caption: int,
+    caption: LoggedCaption,
+    grading: Grading,
     doc: Mapping[str, Any],
     design: Mapping[str, object],
 ) -> Item:
-    grading = _grading(pair.task)
     if grading.needs_data and not doc:
         raise DataError(
             f"{pair.task}: the benchmark's files lack video {pair.video!r}; set "
             "LMMS_CAPTIONS_DATA to the data that the run was judged with"
         )
     index = pair.question_index
-    runs = sorted({judgement["run"] for judgement in judgements})
-    of_pair = [[j for j in judgements if j["run"] == run][index] for run in runs]
+    runs = sorted({judgement["run"] for judgement in caption.judgements})
+    of_pair = [[j for j in caption.judgements if j["run"] == run][index] for run in runs]
     answer = whole(str(of_pair[0].get("answer") or ""))
     row = {
         "benchmark": benchmark_of_task(pair.task).name, "task": pair.task,
@@ -183,7 +163,7 @@ def _item(
         row,
         question=whole(pair.question),
         answer=answer,
-        captions=[caption],
+        captions=[index_of_caption],
         references=[whole(text) for text in grading.references(doc)],
         choices=None if choices is None else list(map(asdict, choices)),
         judge=[of and {"choice": of.choice, "ratings": dict(of.ratings)} for of in said],
@@ -209,7 +189,7 @@ def side_by_side_page(
     captions: dict[tuple[str, str], dict[str, str]] = {}
     for task in tasks:
         for captioner in captioners:
-            for video, own in _read_log(captioner, task).items():
+            for video, own in logged_captions(captioner.runs[task], task).items():
                 captions.setdefault((task, video), {})[captioner.name] = whole(own[-1].text)
     all_pairs = [
         (*key, *sides)
@@ -234,34 +214,23 @@ def side_by_side_page(
         }  # fmt: skip
         shown = [texts.setdefault(text, len(texts)) for _, text in sides]
         items.append(item_of(task, whole(video), row, grading="pair", captions=shown))
-    documents = {
-        task: documents_of(task, settings, is_needed=grading is not None and grading.needs_data)
-        for task in tasks
-        for grading in [grading_of(benchmark_of_task(task))]
-    }
-    frames = partial(_frames, items, documents, options, settings)
-    page = page_of("pair", items, list(texts), {"pair": _WHICH_IS_BETTER}, options, frames)
+    documents = _documents({task: grading_of(benchmark_of_task(task)) for task in tasks}, settings)
+    videos = _videos(items, documents, settings)
+    page = page_of("pair", items, list(texts), {"pair": _WHICH_IS_BETTER}, options, videos)
     if len(all_pairs) > len(pairs):
         page.notes.append(f"pairs of equal captions, left out: {len(all_pairs) - len(pairs)}")
     return page
 
 
-def _frames(
-    items: Sequence[Item],
-    documents: Mapping[str, Documents],
-    options: PageOptions,
-    settings: DataSettings,
-    most_bytes: int,
-) -> tuple[Mapping[str, Sequence[str]], Mapping[str, str]]:
-    """Return frames of the videos, as far as they are available, and why others have none."""
-    videos = {}
-    for item in items:
-        doc = documents[item["task"]].get(item["video_id"])
-        if doc is not None:
-            key = item["frames"]
-            videos[key] = (key, benchmark_of_task(item["task"]), doc)
-    frames, reasons = frames_of(
-        settings, videos.values(), n_frames=options.n_frames, most_bytes=most_bytes
-    )
-    missing = {item["frames"] for item in items} - videos.keys()
-    return frames, {**reasons, **dict.fromkeys(missing, f"No frames: {NO_VIDEOS}")}
+def _videos(
+    items: Sequence[Item], documents: Mapping[str, Documents], settings: DataSettings
+) -> dict[str, Callable[[], Path]]:
+    """Return functions that find the videos of questions, by key."""
+
+    def find(item: Item) -> Path:
+        task, video = item["task"], item["video_id"]
+        if video not in documents[task]:
+            raise DataError(NO_VIDEOS)
+        return video_file(settings, benchmark_of_task(task), documents[task][video])
+
+    return {item["frames"]: partial(find, item) for item in items}

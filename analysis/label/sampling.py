@@ -33,8 +33,7 @@ def judged_pairs(captioner: Captioner, task: str) -> tuple[TaskTable, pd.DataFra
     asked, benchmark = table.asked(), table.benchmark
     keys = ["caption", "question_index"]
     pairs = asked.drop_duplicates(keys).set_index(keys, drop=False)
-    columns = {column: name for name, column in table.head["values"].items()}
-    for column, metric in columns.items():
+    for metric, column in table.head["values"].items():
         is_single = benchmark.metrics[metric].n_values == 1
         values = asked[column].map(lambda value, is_single=is_single: _tuple(value, is_single))
         pairs[column] = values.dropna().groupby([asked[key] for key in keys]).agg(list)
@@ -57,26 +56,39 @@ def _tuple(value: Any, is_single: bool) -> tuple[object, ...] | None:  # noqa: A
 
 def strata_of(pairs: pd.DataFrame, by: Sequence[str]) -> list[str]:
     """Return each pair's stratum: its values of what the sample is stratified by."""
-    columns = [FEATURES.get(name, name) for name in by]
-    shown = [pairs[name].tolist() if name in pairs else [None] * len(pairs) for name in columns]
-    if not shown:
+    if not by:
         return [""] * len(pairs)
-    return [
-        " / ".join(str(None if value != value else value) for value in values)
-        for values in zip(*shown, strict=True)
-    ]
+    columns = [FEATURES.get(name, name) for name in by]
+    values = pairs.reindex(columns=columns).astype(object)
+    rows = values.where(values.notna(), None).itertuples(index=False, name=None)
+    return [" / ".join(map(str, row)) for row in rows]
 
 
-def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
-    """Return how many are drawn from each stratum: as equal as the strata's sizes allow.
+def draw(strata: Sequence[str], n: int, seed: int) -> list[int]:
+    """Draw a sample; return its indices in random order.
+
+    Strata get as equal shares as their sizes allow. A person who stops early has labelled a random
+    sample, too.
 
     Args:
-        sizes: Stratum to its number of pairs, >= 1.
+        strata: Stratum of each pair.
         n: How many to draw, at most all.
+        seed: The same seed draws the same sample.
 
-    >>> allocate({"a": 100, "b": 3, "c": 50}, 21)
-    {'a': 9, 'b': 3, 'c': 9}
+    >>> strata = ["a"] * 100 + ["b"] * 3 + ["c"] * 50
+    >>> Counter(strata[index] for index in draw(strata, 21, seed=0))
+    Counter({'c': 9, 'a': 9, 'b': 3})
     """
+    rng = np.random.default_rng(seed)
+    indices: dict[str, list[int]] = {name: [] for name in sorted(set(strata))}
+    for index, name in enumerate(strata):
+        indices[name].append(index)
+    counts = _shares({name: len(own) for name, own in indices.items()}, n)
+    chosen = [i for name, own in indices.items() for i in rng.permutation(own)[: counts[name]]]
+    return [int(index) for index in rng.permutation(chosen)]
+
+
+def _shares(sizes: Mapping[str, int], n: int) -> dict[str, int]:
     drawn = dict.fromkeys(sizes, 0)
     left = min(n, sum(sizes.values()))
     while left:
@@ -87,25 +99,6 @@ def allocate(sizes: Mapping[str, int], n: int) -> dict[str, int]:
             drawn[name] += n_taken
             left -= n_taken
     return drawn
-
-
-def draw(strata: Sequence[str], n: int, seed: int) -> list[int]:
-    """Draw a sample; return its indices in random order.
-
-    A person who stops early has labelled a random sample, too.
-
-    Args:
-        strata: Stratum of each pair.
-        n: How many to draw, at most all.
-        seed: The same seed draws the same sample.
-    """
-    rng = np.random.default_rng(seed)
-    indices: dict[str, list[int]] = {name: [] for name in sorted(set(strata))}
-    for index, name in enumerate(strata):
-        indices[name].append(index)
-    counts = allocate({name: len(own) for name, own in indices.items()}, n)
-    chosen = [i for name, own in indices.items() for i in rng.permutation(own)[: counts[name]]]
-    return [int(index) for index in rng.permutation(chosen)]
 
 
 def designs(

@@ -15,7 +15,6 @@ from lmms_eval_captions.analysis.label.labels import Domain
 from lmms_eval_captions.analysis.label.sampling import strata_of
 from lmms_eval_captions.analysis.parts import Group, parts_of
 from lmms_eval_captions.analysis.task_table import Verdicts
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
 from lmms_eval_captions.metrics.agreement import (
     Coefficient,
@@ -52,34 +51,31 @@ def agreements_of(domain: Domain) -> Iterator[Document]:
     table = rated.pivot(index="pair", columns="annotator", values="rating").astype(object)
     table = table.where(table.notna(), None)
     pairs = domain.pairs.loc[table.index]
+    videos = np.unique(pairs["video"], return_inverse=True)[1]
     # What the judge said in most of its runs; of equally frequent verdicts, the first.
     runs_of_pairs = pairs[domain.table.head["values"][headline]]
     judge = [_rating(Counter(runs).most_common(1)[0][0]) for runs in runs_of_pairs]
     is_number = any(isinstance(rating, float) for rating in judge)
-    people: list[list[Rating | None]] = table.to_numpy().tolist()
-    has_several = table.shape[1] > 1
 
-    def agreement(
-        who: str,
-        rows: Sequence[Sequence[Rating | None]],
-        kinds: tuple[Coefficient, ...],
-        n_repeats: int = 1,
-    ) -> Document:
+    def agreement(who: str, rows: Sequence[Sequence[Any]], *kinds: Coefficient) -> Document:
         ratings = ratings_of(rows)
-        clusters = np.unique(pairs["video"], return_inverse=True)[1].repeat(n_repeats)
+        clusters = videos.repeat(len(rows) // len(videos))
+        found = {
+            kind: agreement_interval(ratings, clusters, coefficient=kind)
+            for kind in (("interval",) if is_number else kinds)
+        }
         n_pairs = int(((ratings.codes >= 0).sum(axis=1) > 1).sum())
-        kinds = ("interval",) if is_number else kinds
-        found = {k: agreement_interval(ratings, clusters, coefficient=k) for k in kinds}
         return {"who": who, "n_pairs": n_pairs, "coefficients": found}
 
-    if has_several:
-        yield agreement("annotators among one another", people, ("ac1", "nominal"))
+    people = table.to_numpy().tolist()
+    if len(table.columns) > 1:
+        yield agreement("annotators among one another", people, "ac1", "nominal")
     for name in table:
         rows = list(zip(table[name], judge, strict=True))
-        yield agreement(f"{name} with the judge", rows, ("kappa", "ac1"))
-    if has_several:
+        yield agreement(f"{name} with the judge", rows, "kappa", "ac1")
+    if len(table.columns) > 1:
         both = [(rating, said) for of, said in zip(people, judge, strict=True) for rating in of]
-        yield agreement("all with the judge", both, ("kappa", "ac1"), table.shape[1])
+        yield agreement("all with the judge", both, "kappa", "ac1")
 
 
 def _rating(values: Sequence[Any] | None) -> Rating | None:
@@ -99,11 +95,11 @@ def score(name: str, domains: Sequence[Domain]) -> Document:
     """
     verdicts = domains[0].captioner.verdicts(name, sampled=False)
     metrics, pairs = verdicts.benchmark.metrics, domains[0].pairs
-    contributions = {m: [_contributions(domain, m) for domain in domains] for m in metrics}
+    added = {m: [_contributions(domain, m) for domain in domains] for m in metrics}
     lengths = {metric: _length_factors(verdicts, metric) for metric in metrics}
 
     def compare(group: Group | None) -> Document:
-        return {m: _compare(verdicts, m, contributions[m], lengths[m], group) for m in metrics}
+        return {m: _compare(verdicts, m, added[m], lengths[m], group) for m in metrics}
 
     found: Document = {"scores": compare(None)}
     if len(domains) == 1:
@@ -227,11 +223,11 @@ def _compare(
         return {**found, "note": "not given: the captions' tokens are not known"}
     if len(lengths) > 1 and any(length != 1 for length in lengths):
         return {**found, "note": "not given: each task has captions of its own length"}
-    terms = _terms(known, contributions, is_pooled=verdicts.is_pooled)
+    terms = _terms(verdicts, metric, contributions)
     n_videos = 1 + max(int(pairs.videos.max()) for pairs in terms)
     judge, people = (
-        np.stack(side, axis=1)[None, :, :, None]
-        for side in zip(*(_sides(pairs, n_videos) for pairs in terms), strict=True)
+        np.stack([_sums(pairs, side, n_videos) for pairs in terms], axis=1)[None, :, :, None]
+        for side in ("judge", "people")
     )
     scale_of_pairs = scale * lengths[0]
     found["judge"], found["people"] = (
@@ -252,19 +248,29 @@ def _compare(
     return found
 
 
-def _terms(
-    metric: Metric, contributions: Sequence[pd.DataFrame], *, is_pooled: bool
-) -> list[Pairs]:
+def _terms(verdicts: Verdicts, metric: str, contributions: Sequence[pd.DataFrame]) -> list[Pairs]:
     """Return the pairs of each task, or of all tasks as one, their videos numbered together.
 
-    Pooled tasks stay strata: the page may have asked about more pairs of one of them.
+    A pair's weight is what its video adds over what its questions add alone: 1 if a metric pools
+    the questions of all videos, one over the number of a video's questions if it is a mean over
+    videos of their own means. Pooled tasks stay strata: the page may have asked about more pairs of
+    one of them.
     """
     import pandas as pd
 
     rows = pd.concat(contributions, ignore_index=True)
-    rows["weight"] = _weights(metric, rows)
+    ratios = verdicts.benchmark.metrics[metric].ratios
+    assert ratios is not None  # noqa: S101 - see _length_factors
+    videos = rows.groupby(["task", "video"])
+    together = [
+        ratios([list(chain.from_iterable(values))], [source])[0][0][1]
+        for values, source in zip(videos["values"].agg(list), videos["source"].first(), strict=True)
+    ]
+    alone = videos["denominator"].sum().to_numpy(float)
+    weights = np.divide(together, alone, out=np.ones(len(alone)), where=alone > 0)
+    rows["weight"] = weights[videos.ngroup()]
     rows["video"] = pd.factorize(rows["video"])[0]
-    tasks = [rows] if is_pooled else [of for _, of in rows.groupby("task", sort=False)]
+    tasks = [rows] if verdicts.is_pooled else [of for _, of in rows.groupby("task", sort=False)]
     return [
         Pairs(
             judge=of[_JUDGE].to_numpy(float),
@@ -278,36 +284,15 @@ def _terms(
     ]
 
 
-def _weights(metric: Metric, rows: pd.DataFrame) -> Floats:
-    """Return how much a pair counts: what its video adds, over what its questions add alone.
+def _sums(pairs: Pairs, side: str, n_videos: int) -> Floats:
+    """Return what videos add by the judge or by people, shape (n_videos, 2).
 
-    1 if a metric pools the questions of all videos; one over the number of a video's questions if
-    it is a mean over videos of their own means.
+    Labelled pairs stand for all pairs of their stratum.
     """
-    assert metric.ratios is not None  # noqa: S101 - see _length_factors
-    videos = rows.groupby(["task", "video"])
-    values = videos["values"].agg(chain.from_iterable)
-    together = [
-        metric.ratios([list(of_video)], [source])[0][0][1]
-        for of_video, source in zip(values, videos["source"].first(), strict=True)
-    ]
-    alone = videos["denominator"].sum().to_numpy(float)
-    weights = np.divide(together, alone, out=np.ones(len(alone)), where=alone > 0)
-    of_pairs: Floats = weights[videos.ngroup()]
-    return of_pairs
-
-
-def _sides(pairs: Pairs, n_videos: int) -> list[Floats]:
-    """Return what videos add by the judge and by people, shape (n_videos, 2) each."""
     sizes = np.bincount(pairs.strata, pairs.weights)
     labelled = np.where(pairs.is_labelled, pairs.weights, 0.0)
     drawn = np.bincount(pairs.strata, labelled, minlength=len(sizes))
     shares = labelled * (sizes / np.where(drawn > 0, drawn, np.inf))[pairs.strata]
-    return [
-        np.stack(
-            [np.bincount(pairs.videos, shares * side, minlength=n_videos) for side in columns.T],
-            axis=-1,
-            dtype=np.float64,
-        )
-        for columns in (pairs.judge, pairs.people)
-    ]
+    sums = np.zeros((n_videos, 2))
+    np.add.at(sums, pairs.videos, shares[:, None] * getattr(pairs, side))
+    return sums

@@ -1,22 +1,28 @@
-"""Correlations of metrics with people's ratings, next to the paper's."""
+"""Agreement of metrics with people's ratings or choices, next to the paper's numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from lmms_eval_captions.analysis.meta_eval.published_sets import RatedSet
-from lmms_eval_captions.analysis.meta_eval.scores import Column, classic_columns, own_columns
+from lmms_eval_captions.analysis.meta_eval.published_sets import RatedCaption, RatedSet
+from lmms_eval_captions.analysis.meta_eval.scores import Column, all_columns
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.metrics.correlation import annotator_tau, kendall_interval, kendall_tau
+from lmms_eval_captions.metrics.intervals import interval
 
 _SEED: Final = 0
 """Seed of the intervals' draws, the same for every row."""
 _VARIANTS: Final[tuple[Literal["b", "c"], ...]] = ("b", "c")
+_PAPER_FOIL: Final = {
+    1: {"ROUGE-L": "71.1", "METEOR": "78.8", "CIDEr": "82.5"},
+    4: {"ROUGE-L": "79.3", "METEOR": "82.6", "CIDEr": "90.6"},
+}
+"""Accuracies in percent. Source: G-VEval, Table 7; its "BLEU" does not say of which order."""
 
 Document = dict[str, Any]
 """Findings of JSON's types."""
@@ -25,21 +31,10 @@ Document = dict[str, Any]
 def meta_eval_ratings(
     rated: RatedSet, *, classic: bool, score_files: Sequence[Path], n_resamples: int
 ) -> Document:
-    """Correlate metrics with the ratings of a published set.
-
-    Args:
-        rated: The set.
-        classic: Whether to compute BLEU, ROUGE-L, METEOR and CIDEr (needs Java).
-        score_files: The user's scores, by the captions' indices in the set, from 0.
-        n_resamples: Draws of the intervals.
-
-    Raises:
-        DataError: If a score file cannot be used.
-    """
+    """Correlate metrics with the ratings of a set; the user's name captions by their index."""
     notes: list[str] = []
-    columns = list(own_columns(score_files, [[str(index)] for index in range(len(rated.items))]))
-    if classic:
-        columns += classic_columns(rated.items, notes)
+    names = [[str(index)] for index in range(len(rated.items))]
+    columns = all_columns(score_files, names, rated.items if classic else None, notes)
     if rated.decimals is not None:
         columns = [
             (metric, [None if v is None else round(v, rated.decimals) for v in values], note)
@@ -77,14 +72,8 @@ def correlated(
 ) -> Document:
     """Return how one metric agrees with the annotators, in percent.
 
-    Args:
-        column: The metric.
-        rating: Rating that it is compared with.
-        ratings: Shape (n_candidates, n_annotators).
-        paper: What the paper prints.
-        n_resamples: Draws of the intervals.
-        sources: Image or video of each candidate, which is drawn with all of its candidates.
-        by_annotator: Whether tau is the mean over annotators.
+    ``ratings`` has shape (n_candidates, n_annotators), ``sources`` the image or video of each
+    candidate, which is drawn with all of its candidates.
     """
     metric, values, note = column
     scored = [index for index, value in enumerate(values) if value is not None]
@@ -139,3 +128,66 @@ def text_of(report: Document) -> str:
         "annotators: agreement of one with another.",
     )
     return "\n".join([*head, "", *text_table(rows), "", *report["notes"]]).rstrip()
+
+
+def names_of(pairs: Sequence[RatedCaption]) -> list[str]:
+    """Return the names of both captions of every pair of FOIL.
+
+    >>> names_of([RatedCaption("image", "right", ()), RatedCaption("image", "wrong", ())])
+    ['0-right', '0-wrong']
+    """
+    return [f"{index // 2}-{('right', 'wrong')[index % 2]}" for index in range(len(pairs))]
+
+
+def meta_eval_foil(
+    pairs: Sequence[RatedCaption], *, n_references: int, classic: bool, score_files: Sequence[Path]
+) -> Document:
+    """Report the share of FOIL's pairs whose right caption a metric prefers, G-VEval's Table 7."""
+    notes: list[str] = []
+    names = [[name] for name in names_of(pairs)]
+    columns = all_columns(score_files, names, pairs if classic else None, notes)
+    rows = [_accuracy(column, pairs, _PAPER_FOIL[n_references]) for column in columns]
+    return {"n_pairs": len(pairs) // 2, "n_references": n_references, "rows": rows, "notes": notes}
+
+
+def _accuracy(column: Column, pairs: Sequence[RatedCaption], paper: Mapping[str, str]) -> Document:
+    """Return how often a metric prefers the right caption, in percent; a tie is wrong."""
+    metric, values, note = column
+    scored = [
+        (pair.source, right, wrong)
+        for pair, right, wrong in zip(pairs[::2], values[::2], values[1::2], strict=True)
+        if right is not None and wrong is not None
+    ]
+    of_images: dict[str, list[bool]] = {}
+    for image, right, wrong in scored:
+        of_images.setdefault(image, []).append(right > wrong)
+    accuracy, ends = nan, [nan, nan]
+    if scored:
+        parts = np.array([(sum(of), len(of)) for of in of_images.values()], dtype=np.float64)
+        found = interval(parts[None, :, None, None, :], scale=100.0, bounds=(0.0, 100.0))
+        accuracy = found.value
+        ends = [nan if end is None else end for end in (found.low, found.high)]
+    return {
+        "metric": metric,
+        "n_pairs": len(scored),
+        "accuracy": accuracy,
+        "interval": ends,
+        "n_ties": sum(right == wrong for _, right, wrong in scored),
+        "paper": paper.get(metric, ""),
+        "note": note or ("" if scored else "no value"),
+    }
+
+
+def text_of_pairs(report: Document) -> str:
+    """Format a report: a line for each metric, then the notes."""
+    rows = [("metric", "pairs", "accuracy", "95%", "ties", "paper", "")] + [
+        (row["metric"], f"{row['n_pairs']:,}", f"{row['accuracy']:.1f}",
+         "[{:.1f}, {:.1f}]".format(*row["interval"]), f"{row['n_ties']:,}", row["paper"],
+         row["note"])
+        for row in report["rows"]
+    ]  # fmt: skip
+    head = (
+        f"FOIL: {report['n_pairs']:,} pairs, {report['n_references']} reference(s). Percentage of "
+        "pairs in which the right caption has the higher value; a tie is wrong."
+    )
+    return "\n".join([head, "", *text_table(rows), "", *report["notes"]]).rstrip()

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.analysis.meta_eval.correlating import Document, ceiling, correlated
-from lmms_eval_captions.analysis.meta_eval.scores import (
-    Column,
-    Values,
-    classic_columns,
-    own_columns,
-)
+from lmms_eval_captions.analysis.meta_eval.scores import Column, Values, all_columns
 from lmms_eval_captions.judges.endpoint.request import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
@@ -54,16 +49,9 @@ def meta_eval_msvd(
 ) -> Document:
     """Correlate metrics with the ratings of MSVD-Eval's published candidates.
 
-    Args:
-        classic: Whether to compute BLEU, ROUGE-L, METEOR and CIDEr (needs Java, half a minute).
-        settings: Settings of G-VEval to ask the judge for.
-        score_files: The user's scores. A column named like a dimension is compared with the
-            ratings of that dimension, all others with the annotators' averages.
-        sampling: Frames that G-VEval's judge sees.
-        n_resamples: Draws of the intervals.
-
-    Raises:
-        DataError: If the ratings or a score file cannot be used.
+    A column of the user's that is named like a dimension is compared with the ratings of that
+    dimension, all others with the annotators' averages. ``settings`` are those of G-VEval that the
+    judge is asked for, ``sampling`` the frames that it sees.
     """
     items = read_items(data_settings())
     if not all(item.ratings and item.candidate for item in items):
@@ -72,10 +60,10 @@ def meta_eval_msvd(
     notes: list[str] = []
     columns = [
         (metric if metric in ACCR else "avg", (metric, values, note))
-        for metric, values, note in own_columns(score_files, names)
+        for metric, values, note in all_columns(
+            score_files, names, items if classic else None, notes
+        )
     ]
-    if classic:
-        columns += [("avg", column) for column in classic_columns(items, notes)]
     waiting = [(setting, _submit(items, setting, sampling)) for setting in settings]
     for setting, wait in waiting:
         records = wait()

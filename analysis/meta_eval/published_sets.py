@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import pickle  # arrays alone are unpickled, see find_class # nosec B403
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import groupby
@@ -84,26 +85,46 @@ class RatedSet:
     """The paper's numbers by metric, tau-b / tau-c x 100."""
 
 
+@contextmanager
+def _reading(path: Path, expected: str) -> Iterator[None]:
+    """Raise DataError with the expected shape if a file is missing or of another shape."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(
+            f"no file {path}; --data names its folder, as its authors publish it"
+        ) from error
+    except (OSError, ValueError, TypeError, EOFError, AttributeError, LookupError,
+            pickle.UnpicklingError) as error:  # fmt: skip
+        raise DataError(f"{path} cannot be read: {error!r:.200}; expected {expected}") from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, got {value!r:.80}")
+    return value
+
+
 def read_flickr8k(folder: Path, name: str, ratings: Literal["each", "mean"] = "each") -> RatedSet:
-    """Read Flickr8k-Expert or Flickr8k-CF.
+    """Read Flickr8k-Expert or Flickr8k-CF from its file in a folder.
 
-    Args:
-        folder: Holds the file.
-        name: ``flickr8k-expert`` or ``flickr8k-cf``.
-        ratings: ``each``: a metric is compared with every rating, as PAC-S does, whose
-            rows Table 2 repeats. ``mean``: with the mean of a caption's three ratings, as G-VEval's
-            released code does for its own rows; captions that lack one are left out.
-
-    Raises:
-        DataError: If the file is missing or not as published.
+    With ``each``, a metric is compared with every rating, as PAC-S does, whose rows Table 2
+    repeats; with ``mean``, with the mean of a caption's three ratings, as G-VEval's released code
+    does for its own rows. Captions that lack one are left out then.
     """
     title, file, paper = _FLICKR8K[name]
     path = folder / file
-    rows = _read_json(path)
-    if not isinstance(rows, dict) or not rows:
-        raise DataError(f"{path}: expected a JSON object of images, got {rows!r:.80}")
-    items = [item for image, row in rows.items() for item in _of_image(path, image, row)]
+    shape = (
+        "{image: {'ground_truth': [texts], 'human_judgement': [{'caption': text, 'rating': "
+        "number}, ...]}}"
+    )
+    with _reading(path, shape):
+        rows: Any = parse_json(read_whole(path))
+        items = [item for image, row in rows.items() for item in _of_image(image, row)]
+    counting = "every rating"
     if ratings == "mean":
+        # The paper's rows of these metrics are of every rating.
+        counting, paper = "the mean of a caption's ratings", {}
         items = [
             replace(item, ratings=(fmean(item.ratings),))
             for item in items
@@ -111,80 +132,49 @@ def read_flickr8k(folder: Path, name: str, ratings: Literal["each", "mean"] = "e
         ]
     if not items:
         raise DataError(f"{path}: expected at least one rated caption, got none")
-    if ratings == "mean":  # the paper's rows of these metrics are of every rating
-        return RatedSet(title, items, "the mean of a caption's ratings")
-    return RatedSet(title, items, "every rating", paper=paper)
+    return RatedSet(title, items, counting, paper=paper)
 
 
-def _of_image(path: Path, image: str, row: object) -> Iterator[RatedCaption]:
-    where = f"{path}, image {image!r:.80}"
-    of = row if isinstance(row, dict) else {}
-    references, judgements = of.get("ground_truth"), of.get("human_judgement")
-    if not isinstance(references, list) or set(map(type, references)) != {str}:
-        raise DataError(
-            f"{where}: expected a list of texts as 'ground_truth', got {references!r:.80}"
-        )
-    if not isinstance(judgements, list):
-        raise DataError(f"{where}: expected a list as 'human_judgement', got {judgements!r:.80}")
-    rated = [_judgement(judgement, where) for judgement in judgements]
+def _of_image(image: str, row: Mapping[str, Any]) -> Iterator[RatedCaption]:
+    references = tuple(map(_text, row["ground_truth"]))
+    if not references:
+        raise ValueError(f"image {image!r:.80} has no reference")
+    rated = [
+        (" ".join(_text(of["caption"]).split()), of.get("rating")) for of in row["human_judgement"]
+    ]
     for caption, same in groupby(rated, key=lambda pair: pair[0]):
-        ratings = [rating for _, rating in same]
+        ratings = [nan if rating is None else float(rating) for _, rating in same]
         # Two candidates may be the same text: a candidate has at most three ratings.
         for start in range(0, len(ratings), _N_ANNOTATORS):
             some = ratings[start : start + _N_ANNOTATORS]
             if not all(map(isnan, some)):
-                yield RatedCaption(image, caption, tuple(references), tuple(some))
-
-
-def _judgement(value: object, where: str) -> tuple[str, float]:
-    of = value if isinstance(value, dict) else {}
-    caption, rating = of.get("caption"), of.get("rating", nan)
-    if rating is None:
-        rating = nan
-    if not isinstance(caption, str) or not isinstance(rating, int | float):
-        raise DataError(f"{where}: expected 'caption' and a number as 'rating', got {value!r:.120}")
-    return " ".join(caption.split()), float(rating)
+                yield RatedCaption(image, caption, references, tuple(some))
 
 
 def read_vatex_eval(folder: Path, n_references: int) -> RatedSet:
-    """Read VATEX-EVAL.
-
-    Args:
-        folder: Holds the four files.
-        n_references: Number of a caption's references to use, the first ones, in [1, 9].
-
-    Raises:
-        DataError: If a file is missing or not as published.
-    """
+    """Read VATEX-EVAL with the first references of each caption, 1 to 9."""
     candidates, references, ratings, videos = (
         _read_array(folder / f"{name}.pkl")
         for name in ("candidates_list", "gts_list", "human_scores", "video_ids")
     )
     n = len(candidates)
-    are_texts = all(isinstance(text, str) for of in (candidates, videos) for text in of.tolist())
-    if not n or len(videos) != n or not are_texts:
-        raise DataError(
-            f"{folder}: expected as many names in video_ids.pkl as captions in "
-            f"candidates_list.pkl, got {len(videos)} and {n}"
-        )
-    if len(references) != n or not all(len(row) >= n_references for row in references):
-        raise DataError(
-            f"{folder / 'gts_list.pkl'}: expected {n} rows of at least {n_references} references, "
-            f"got shape {references.shape}"
-        )
-    if ratings.size != _N_ANNOTATORS * n or ratings.dtype.kind not in "iuf":
-        raise DataError(
-            f"{folder / 'human_scores.pkl'}: expected {_N_ANNOTATORS} x {n} numbers, got shape "
-            f"{ratings.shape} of {ratings.dtype}"
-        )
-    by_caption = ratings.reshape(_N_ANNOTATORS, -1).T.astype(np.float64).tolist()
-    rows = zip(videos.tolist(), candidates.tolist(), references, by_caption, strict=True)
+    with _reading(folder, "n captions, n x 10 references, 3 x n ratings and n video names"):
+        if not n or ratings.size != _N_ANNOTATORS * n:
+            raise ValueError(f"{n} captions, ratings of shape {ratings.shape}")
+        by_caption = ratings.reshape(_N_ANNOTATORS, -1).T.astype(np.float64)
+        items = [
+            RatedCaption(
+                _text(video), _text(candidate), tuple(map(str, row[:n_references])), tuple(rated)
+            )
+            for video, candidate, row, rated in zip(
+                videos.tolist(), candidates.tolist(), references, by_caption.tolist(), strict=True
+            )
+        ]
+        if min(len(item.references) for item in items) < n_references:
+            raise ValueError(f"references of shape {references.shape}")
     return RatedSet(
         f"VATEX-EVAL, {n_references} reference{'s' if n_references > 1 else ''}",
-        [
-            RatedCaption(video, candidate, tuple(map(str, row[:n_references])), tuple(rated))
-            for video, candidate, row, rated in rows
-        ],
+        items,
         "each annotator's ratings, mean over annotators",
         by_annotator=True,
         # Parity: EMScore, from which Table 3's classic rows are, rounds metrics so.
@@ -207,104 +197,62 @@ class _ArrayUnpickler(pickle.Unpickler):
     """Unpickler of arrays, lists, texts and numbers, which calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - as pickle has it
-        """Return a callable that an array needs.
-
-        Raises:
-            UnpicklingError: For anything else.
-        """
+        """Return a callable that an array needs; refuse anything else."""
         if (module, name) in _MAKERS:
             return _MAKERS[module, name]
         raise pickle.UnpicklingError(f"it holds {module}.{name}, which is no array of texts")
 
 
 def _read_array(path: Path) -> np.ndarray[Any, Any]:
-    try:
-        value = _ArrayUnpickler(BytesIO(read_whole(path)), encoding="latin1").load()
-        array = np.asarray(value)
-    except FileNotFoundError as error:
-        raise DataError(
-            f"no file {path}; --data names the folder of VATEX-EVAL's four .pkl files"
-        ) from error
-    except (OSError, ValueError, TypeError, EOFError, AttributeError, IndexError, KeyError,
-            pickle.UnpicklingError) as error:  # fmt: skip
-        raise DataError(
-            f"{path} cannot be read: {error}; expected a pickled array of numpy, as EMScore "
-            "publishes it"
-        ) from error
-    if array.ndim == 0:
-        raise DataError(f"{path}: expected an array, got {value!r:.80}")
+    with _reading(path, "a pickled array of numpy, as EMScore publishes it"):
+        array = np.asarray(_ArrayUnpickler(BytesIO(read_whole(path)), encoding="latin1").load())
+        if array.ndim == 0:
+            raise TypeError(f"not an array: {array!r:.80}")
     return array
 
 
 def read_foil(folder: Path, n_references: int) -> list[RatedCaption]:
     """Read all pairs of FOIL, in the order of the file: the right caption, then the wrong one.
 
-    Args:
-        folder: Holds both files.
-        n_references: 1 for the first of the image's other captions, 4 for all of them.
-
-    Raises:
-        DataError: If a file is missing or not as published.
+    References are the image's other captions, with ``n_references`` 1 only the first one.
     """
     captions: dict[object, list[str]] = {}
-    for image, caption, _ in _annotations(folder / _COCO):
-        captions.setdefault(image, []).append(caption)
-    rights: dict[object, str] = {}
-    wrongs: list[tuple[object, object, str]] = []
+    for row in _annotations(folder / _COCO, "'image_id' and 'caption'"):
+        captions.setdefault(row["image_id"], []).append(row["caption"])
     path = folder / _FOIL
-    for image, caption, row in _annotations(path):
-        if not isinstance(row.get("foil"), bool) or "id" not in row:
-            raise DataError(f"{path}: expected 'id' and 'foil', true or false, got {row!r:.120}")
-        if row["foil"]:
-            wrongs.append((row["id"], image, caption))
-        else:
-            rights[row["id"]] = caption
+    rows = _annotations(path, "'id', 'image_id', 'caption' and 'foil', true or false")
+    with _reading(path, "'id' and 'foil', true or false, of every annotation"):
+        rights = {row["id"]: row["caption"] for row in rows if not row["foil"]}
+        wrongs = [row for row in rows if row["foil"]]
+        names = [row["id"] for row in wrongs]
     pairs: list[RatedCaption] = []
-    for name, image, text in wrongs:
+    for name, wrong in zip(names, wrongs, strict=True):
+        image = wrong["image_id"]
         if name not in rights:
             raise DataError(f"{path}: annotation {name!r} has a foil and no caption without one")
         references = [caption for caption in captions.get(image, []) if caption != rights[name]]
         if not references:
             raise DataError(f"{path}: image {image!r} has no other caption in {_COCO}")
         chosen = tuple(references[:1] if n_references == 1 else references)
-        pairs += [RatedCaption(str(image), of, chosen) for of in (rights[name], text)]
+        texts = (rights[name], wrong["caption"])
+        pairs += [RatedCaption(str(image), text, chosen) for text in texts]
     if not pairs:
         raise DataError(f'{path}: expected at least one caption with "foil": true, got none')
     return pairs
 
 
-def _annotations(path: Path) -> Iterator[tuple[object, str, Mapping[str, object]]]:
-    """Yield image, caption and row of each annotation."""
-    document = _read_json(path)
-    rows = document.get("annotations") if isinstance(document, dict) else None
-    if not isinstance(rows, list):
-        raise DataError(f"{path}: expected an object with a list of 'annotations'")
-    for row in rows:
-        of = row if isinstance(row, dict) else {}
-        caption, image = of.get("caption"), of.get("image_id")
-        if not isinstance(caption, str) or not isinstance(image, int | str):
-            raise DataError(f"{path}: expected 'image_id' and 'caption', got {row!r:.120}")
-        yield image, caption, of
-
-
-def _read_json(path: Path) -> object:
-    try:
-        return parse_json(read_whole(path))
-    except FileNotFoundError as error:
-        raise DataError(
-            f"no file {path}; --data names its folder, as its authors publish it"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}; download it again") from error
+def _annotations(path: Path, fields: str) -> list[dict[str, Any]]:
+    with _reading(path, f"an object with a list of 'annotations', each with {fields}"):
+        document: Any = parse_json(read_whole(path))
+        rows = [dict(row) for row in document["annotations"]]
+        for row in rows:
+            _text(row["caption"])
+            hash(row["image_id"])
+    return rows
 
 
 def items_text(items: Sequence[RatedCaption], names: Sequence[str] = ()) -> str:
-    """Return the captions that a metric of the user's is to score, a line of JSON each.
-
-    Args:
-        items: The captions.
-        names: Their names, by default their indices.
-    """
+    """Return the captions that a metric of the user's is to score, a line of JSON each."""
     names = names or [str(index) for index in range(len(items))]
     rows = (
         {"id": name, "source": of.source, "candidate": of.candidate, "references": of.references}

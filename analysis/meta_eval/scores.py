@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,14 +22,6 @@ def read_scores(path: Path) -> dict[str, dict[str, float]]:
     """Read every column of numbers in a score file; return scores by column and item.
 
     Values that are empty, ``null`` or not finite are left out, and columns without a number.
-
-    Args:
-        path: See :func:`read_user_table`. A row names its item under ``video_id``, ``id``,
-            ``vname`` or ``video``.
-
-    Raises:
-        DataError: If the file cannot be read, a row names no item, an item occurs twice, or there
-            is no number.
     """
     columns: dict[str, dict[str, float]] = {}
     seen: set[str] = set()
@@ -52,17 +44,22 @@ def read_scores(path: Path) -> dict[str, dict[str, float]]:
     return columns
 
 
-def own_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) -> Iterator[Column]:
-    """Yield the columns of the user's score files.
+def all_columns(
+    score_files: Sequence[Path],
+    names: Sequence[Sequence[str]],
+    items: Sequence[Any] | None,
+    notes: list[str],
+) -> list[Column]:
+    """Return the columns of the user's score files, then BLEU, ROUGE-L, METEOR and CIDEr.
 
     Args:
-        paths: See :func:`read_scores`.
+        score_files: See :func:`read_scores`.
         names: Names that each candidate may have.
-
-    Raises:
-        DataError: If a file cannot be read, or scores none of the candidates.
+        items: Candidates with their references; ``None`` to leave the classic metrics out.
+        notes: Collects why classic metrics cannot be computed, which are empty then.
     """
-    for path in paths:
+    columns: list[Column] = []
+    for path in score_files:
         for metric, scores in read_scores(path).items():
             used = [next((name for name in of if name in scores), None) for of in names]
             values = [None if name is None else scores[name] for name in used]
@@ -74,22 +71,16 @@ def own_columns(paths: Sequence[Path], names: Sequence[Sequence[str]]) -> Iterat
                     f"{path}: expected scores of the rated captions, such as {examples}{hint}; "
                     f"column {metric!r} has {', '.join(list(scores)[:3])}"
                 )
-            notes = [f"candidates without a value: {n_missing:,}"] if n_missing else []
-            notes += [f"values of no candidate: {n_others:,}"] if n_others else []
-            yield metric, values, "; ".join(notes)
-
-
-def classic_columns(items: Sequence[Any], notes: list[str]) -> Iterator[Column]:
-    """Yield BLEU, ROUGE-L, METEOR and CIDEr of items with ``candidate`` and ``references``.
-
-    If they cannot be computed they are empty, and a note says why.
-    """
+            counts = [f"candidates without a value: {n_missing:,}"] if n_missing else []
+            counts += [f"values of no candidate: {n_others:,}"] if n_others else []
+            columns.append((metric, values, "; ".join(counts)))
+    if items is None:
+        return columns
     try:
-        scores: Mapping[str, Values] = classic_scores(
+        classic: Mapping[str, Values] = classic_scores(
             [item.candidate for item in items], [item.references for item in items]
         )
     except DataError as error:
         notes.append(str(error))
-        yield from ((metric, [None] * len(items), "see below") for metric in CLASSIC)
-    else:
-        yield from ((metric, scores[metric], "") for metric in CLASSIC)
+        return [*columns, *((metric, [None] * len(items), "see below") for metric in CLASSIC)]
+    return [*columns, *((metric, classic[metric], "") for metric in CLASSIC)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from lmms_eval_captions.analysis.parts import caption_scores
+from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups
 from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
@@ -31,27 +31,29 @@ LENGTHS: Final = {"words": "n_words", "tokens": "n_tokens"}
 
 @dataclass(frozen=True, slots=True)
 class TaskColumns:
-    """One task of all captioners, a row per caption and a place per question."""
+    """One task of all captioners: rows are captions, places are questions."""
 
     task: str
     benchmark: Benchmark[Any, Any]
     tables: Sequence[TaskTable | None]
-    keys: list[tuple[str, int]]
-    """Video of each row, and how many captions of it came before."""
-    first: NDArray[np.int64]
+    captions: pd.MultiIndex
+    """Video of each row, and the number of its captions in earlier rows."""
+    first: list[int]
     """Place of each row's first question, with one more at the end."""
     texts: list[str]
     """Each question, empty if the judge's replies say what was asked."""
-    places: NDArray[np.int64]
+    indices: NDArray[np.int64]
     """Shape (n_captioners, n_questions): the question's index in the caption; -1 if not asked."""
     groups: dict[str, tuple[list[str], NDArray[np.uint16]]]
-    """Section to its groups, largest first after those that the benchmark names, and codes."""
-    verdicts: list[list[NDArray[np.uint8]]]
-    """Codes of each captioner and judge run."""
+    """Section to its groups and each question's code."""
+    verdicts: list[NDArray[np.uint8]]
+    """Codes of each captioner, shape (n_runs, n_questions)."""
+    reasons: dict[tuple[int, int, int], str]
+    """Captioner, judge run and place of an unscored question to the reason."""
 
 
 def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, Kind]:
-    """Return the labels of a benchmark's headline, and what they say."""
+    """Return the labels of a benchmark's headline with their meanings."""
     kinds: dict[Kind, frozenset[object]] = {
         "right": benchmark.right, "missed": benchmark.missed, "wrong": benchmark.wrong,
     }  # fmt: skip
@@ -72,52 +74,58 @@ def columns_of(task: str, tables: Sequence[TaskTable | None]) -> TaskColumns:
         [t.rows.assign(side=side) for side, t in enumerate(tables) if t is not None],
         ignore_index=True,
     )
-    row = rows.groupby(["video", "copy"], sort=False).ngroup().to_numpy()
-    captions = rows.loc[~pd.Series(row).duplicated(), ["video", "copy"]]
-    is_asked = rows["question_index"].notna().to_numpy()
-    asked, row = rows[is_asked], row[is_asked]
+    rows["row"] = rows.groupby(["video", "copy"], sort=False).ngroup()
+    captions = pd.MultiIndex.from_frame(rows.drop_duplicates("row")[["video", "copy"]])
+    asked = rows[rows["question_index"].notna()]
+    asked = asked.assign(
+        text=asked["question"].fillna("") if benchmark.counts_ahead else "",
+        code=_codes(asked[known[0].head["values"][benchmark.headline]], benchmark),
+    )
     # If the judge's replies say what is asked, no two captioners share a question.
-    owner = 0 if benchmark.counts_ahead else asked["side"]
-    text = asked["question"].fillna("") if benchmark.counts_ahead else ""
-    index = asked["occurrence"] if benchmark.counts_ahead else asked["question_index"]
-    keys = pd.DataFrame({"row": row, "owner": owner, "text": text, "index": index})
-    met = keys.groupby(list(keys), sort=False).ngroup().to_numpy()
-    is_first = ~pd.Series(met).duplicated().to_numpy()
+    own = ["text", "occurrence"] if benchmark.counts_ahead else ["side", "question_index"]
+    asked["met"] = asked.groupby(["row", *own], sort=False).ngroup()
     # Questions in the order of the rows, those of a row as they were met.
-    order = np.argsort(row[is_first], kind="stable")
-    renumbered = np.empty_like(order)
-    renumbered[order] = np.arange(len(order))
-    place = renumbered[met]
-    n = len(order)
-    first = np.searchsorted(row[is_first][order], np.arange(len(captions) + 1))
-    texts = np.empty(n, object)
-    texts[place] = keys["text"].to_numpy(object)
-    places = np.full((len(tables), n), -1)
-    places[asked["side"], place] = asked["question_index"].astype(int)
-    column = known[0].head["values"][benchmark.headline]
-    codes = _codes(asked[column], benchmark)
+    questions = asked.drop_duplicates("met").sort_values("row", kind="stable")
+    n = len(questions)
+    place = asked["met"].map(dict(zip(questions["met"], range(n), strict=True))).to_numpy(int)
+    side, run = asked["side"].to_numpy(int), asked["run"].to_numpy(int)
+    indices = np.full((len(tables), n), -1)
+    indices[side, place] = asked["question_index"]
     verdicts = []
-    for side, table in enumerate(tables):
-        runs = []
-        for run in range(0 if table is None else table.n_runs):
-            mask = ((asked["side"] == side) & (asked["run"] == run)).to_numpy()
-            of_run = np.full(n, NOT_ASKED, np.uint8)
-            of_run[place[mask]] = codes[mask]
-            runs.append(of_run)
-        verdicts.append(runs)
-    sections = dict.fromkeys([*benchmark.sections, *(s for t in known for s in t.head["sections"])])
-    groups = {
-        name: _groups(asked[name], place, n, benchmark.sections.get(name, ()))
-        for name in sections if name in asked and asked[name].notna().any()
-    }  # fmt: skip
-    pairs = zip(captions["video"], captions["copy"], strict=True)
+    for number, table in enumerate(tables):
+        codes = np.full((0 if table is None else table.n_runs, n), NOT_ASKED, np.uint8)
+        is_own = side == number
+        codes[run[is_own], place[is_own]] = asked["code"][is_own]
+        verdicts.append(codes)
+    groups = {}
+    for name in dict.fromkeys(
+        [*benchmark.sections, *(s for t in known for s in t.head["sections"])]
+    ):
+        if name in asked and asked[name].notna().any():
+            has_group = asked[name].notna().to_numpy()
+            names = list(ordered_groups(asked[name], benchmark.sections.get(name, ())))
+            codes_of_groups = np.full(n, NO_GROUP, np.uint16)
+            codes_of_groups[place[has_group]] = pd.Categorical(
+                asked[name][has_group], categories=names
+            ).codes
+            groups[name] = (names, codes_of_groups)
+    has_reason = asked["reason"].notna().to_numpy()
+    keys = zip(*(of[has_reason].tolist() for of in (side, run, place)), strict=True)
     return TaskColumns(
-        task, benchmark, tables, [(video, int(copy)) for video, copy in pairs], first,
-        texts.tolist(), places, groups, verdicts,
-    )  # fmt: skip
+        task=task,
+        benchmark=benchmark,
+        tables=tables,
+        captions=captions,
+        first=np.searchsorted(questions["row"], np.arange(len(captions) + 1)).tolist(),
+        texts=questions["text"].tolist(),
+        indices=indices,
+        groups=groups,
+        verdicts=verdicts,
+        reasons=dict(zip(keys, asked["reason"][has_reason], strict=True)),
+    )
 
 
-def _codes(values: pd.Series[Any], benchmark: Benchmark[Any, Any]) -> NDArray[np.uint8]:
+def _codes(values: Iterable[Any], benchmark: Benchmark[Any, Any]) -> list[int]:
     labels = {label: code for code, label in enumerate(kinds_of(benchmark))}
 
     def code(value: Any) -> int:  # noqa: ANN401 - of any type that a column has
@@ -125,71 +133,50 @@ def _codes(values: pd.Series[Any], benchmark: Benchmark[Any, Any]) -> NDArray[np
             return UNSCORED
         return labels.get(value, RATED) if isinstance(value, str) else RATED
 
-    return np.array([code(value) for value in values.tolist()], np.uint8)
+    return [code(value) for value in values]
 
 
-def _groups(
-    names: pd.Series[Any], place: NDArray[np.int64], n: int, named: Sequence[str]
-) -> tuple[list[str], NDArray[np.uint16]]:
-    counts = names.value_counts()
-    first = [name for name in named if name in counts.index]
-    groups = [*first, *(name for name in counts.index if name not in first)][:NO_GROUP]
-    codes = np.full(n, NO_GROUP, np.uint16)
-    known = names.map({name: code for code, name in enumerate(groups)})
-    is_known = known.notna().to_numpy()
-    codes[place[is_known]] = known[is_known].astype(int)
-    return groups, codes
+def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str, Any]:
+    """Return tasks and rows as the page reads them."""
+    rows: dict[str, list[Any]] = {"task": [], "video": [], "first": [], "n": []}
+    metrics = dict.fromkeys(name for of in tasks for name in of.benchmark.metrics)
+    columns = {
+        name: [list[Any]() for _ in range(n_captioners)] for name in ("state", *LENGTHS, *metrics)
+    }
+    start = 0
+    for number, of in enumerate(tasks):
+        rows["task"] += [number] * len(of.captions)
+        rows["video"] += map(whole, of.captions.get_level_values("video"))
+        rows["first"] += [start + first for first in of.first[:-1]]
+        rows["n"] += np.diff(of.first).tolist()
+        start += of.first[-1]
+        nothing = [None] * len(of.captions)
+        for side, table in enumerate(of.tables):
+            found = _values_of_captions(of, table)
+            for name, column in columns.items():
+                column[side] += found.get(name, nothing)
+    values = {name: columns.pop(name) for name in metrics}
+    return {
+        "tasks": [_task_document(of) for of in tasks],
+        "n_questions": start,
+        "rows": {**rows, **columns, "values": values},
+    }
 
 
-@dataclass(slots=True)
-class Columns:
-    """Tasks collected for the page."""
-
-    n_captioners: int
-    tasks: list[TaskColumns] = field(default_factory=list)
-
-    def document(self) -> dict[str, Any]:
-        """Return tasks and rows as the page reads them."""
-        rows: dict[str, list[Any]] = {"task": [], "video": [], "first": [], "n": []}
-        sides: dict[str, list[list[Any]]] = {
-            name: [[] for _ in range(self.n_captioners)] for name in ("state", *LENGTHS)
-        }
-        metrics = dict.fromkeys(name for of in self.tasks for name in of.benchmark.metrics)
-        values = {name: [list[Any]() for _ in range(self.n_captioners)] for name in metrics}
-        start = 0
-        for number, of in enumerate(self.tasks):
-            rows["task"] += [number] * len(of.keys)
-            rows["video"] += [whole(video) for video, _ in of.keys]
-            rows["first"] += (of.first[:-1] + start).tolist()
-            rows["n"] += np.diff(of.first).tolist()
-            start += int(of.first[-1])
-            for side, table in enumerate(of.tables):
-                state, lengths, scores = _captions(of, table)
-                sides["state"][side] += state
-                for name, column in lengths.items():
-                    sides[name][side] += column
-                for name, all_values in values.items():
-                    all_values[side] += scores.get(name, [None] * len(of.keys))
-        return {
-            "tasks": [_task(of) for of in self.tasks],
-            "n_questions": start,
-            "rows": {**rows, **sides, "values": values},
-        }
-
-    def questions(self) -> bytes:
-        """Return groups and verdicts of all questions, task by task, little endian."""
-        pieces = []
-        for of in self.tasks:
-            pieces += [codes.astype("<u2").tobytes() for _, codes in of.groups.values()]
-            pieces += [run.tobytes() for runs in of.verdicts for run in runs]
-        return b"".join(pieces)
+def question_bytes(tasks: Sequence[TaskColumns]) -> bytes:
+    """Return groups and verdicts of all questions, task by task, little endian."""
+    pieces = []
+    for of in tasks:
+        pieces += [codes.astype("<u2").tobytes() for _, codes in of.groups.values()]
+        pieces += [runs.tobytes() for runs in of.verdicts]
+    return b"".join(pieces)
 
 
-def _task(of: TaskColumns) -> dict[str, Any]:
+def _task_document(of: TaskColumns) -> dict[str, Any]:
     return {
         "name": of.task,
         "benchmark": of.benchmark.name,
-        "n": int(of.first[-1]),
+        "n": of.first[-1],
         "n_runs": [len(runs) for runs in of.verdicts],
         "labels": [{"name": name, "kind": kind} for name, kind in kinds_of(of.benchmark).items()],
         "sections": [
@@ -199,28 +186,24 @@ def _task(of: TaskColumns) -> dict[str, Any]:
     }
 
 
-def _captions(
-    of: TaskColumns, table: TaskTable | None
-) -> tuple[list[int], dict[str, list[int | None]], dict[str, list[float | None]]]:
-    """Return the state, lengths and scores of one captioner's captions, a value per row."""
+def _values_of_captions(of: TaskColumns, table: TaskTable | None) -> Mapping[str, list[Any]]:
+    """Return the state, lengths and scores of a captioner's captions, a value per row."""
+    import pandas as pd
+
     if table is None:
-        nothing: list[Any] = [None] * len(of.keys)
-        return [_ABSENT] * len(of.keys), dict.fromkeys(LENGTHS, nothing), {}
-    captions = table.captions()
-    keys = zip(captions["video"], captions["copy"].astype(int), strict=True)
-    place = {key: number for number, key in enumerate(keys)}
-    at = [place.get(key, -1) for key in of.keys]
+        return {"state": [_ABSENT] * len(of.captions)}
+    captions = table.captions().set_index(["video", "copy"], drop=False)
     is_missing = captions["is_dropped"] | captions["no_caption"].notna()
     states = np.where(is_missing, _NO_CAPTION, np.where(captions["is_empty"], _EMPTY, _JUDGED))
-    state = [_ABSENT if number < 0 else int(states[number]) for number in at]
-    lengths: dict[str, list[int | None]] = {}
+    columns: dict[str, tuple[Any, Callable[[Any], Any]]] = {"state": (states, int)}
     for name, column in LENGTHS.items():
-        known = captions[column].dropna().to_dict() if column in captions else {}
-        of_captions = [known.get(index) for index in captions.index]
-        found = (of_captions[number] if number >= 0 else None for number in at)
-        lengths[name] = [None if n is None else int(n) for n in found]
-    scores = {}
-    for metric in table.benchmark.metrics:
-        own = [None if v is None else round(v, 4) for v in caption_scores(table, metric)]
-        scores[metric] = [None if number < 0 else own[number] for number in at]
-    return state, lengths, scores
+        if column in captions:
+            columns[name] = (captions[column], int)
+    for metric in of.benchmark.metrics:
+        columns[metric] = (caption_scores(table, metric), lambda score: round(score, 4))
+    found = {}
+    for name, (values, plain) in columns.items():
+        column = pd.Series(list(values), captions.index, dtype=object).reindex(of.captions)
+        found[name] = [None if v is None or v != v else plain(v) for v in column]
+    found["state"] = [_ABSENT if state is None else state for state in found["state"]]
+    return found

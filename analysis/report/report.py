@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from lmms_eval_captions.analysis.report.columns import Columns, columns_of
+from lmms_eval_captions.analysis.report.columns import (
+    TaskColumns,
+    columns_of,
+    question_bytes,
+    tasks_document,
+)
 from lmms_eval_captions.analysis.report.frames import frames_of_rows
-from lmms_eval_captions.analysis.report.sources import sources_of
+from lmms_eval_captions.analysis.report.runs import View, captioners_and_views, without_folders
 from lmms_eval_captions.analysis.report.summary import run_documents, view_documents, warnings_of
-from lmms_eval_captions.analysis.report.texts import BLOCK_ROWS, Texts
-from lmms_eval_captions.analysis.tables import listed
+from lmms_eval_captions.analysis.report.texts import BLOCK_ROWS, Row, packed_blocks, text_rows
+from lmms_eval_captions.analysis.sample_log import LoggedCaption, logged_captions
+from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.analysis.web_page import (
     json_in_html,
     packed,
     packed_json,
+    page_template,
     source_hash,
 )
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 
@@ -32,20 +38,7 @@ LIBRARY: Final = "echarts-6.1.0"
 """The chart library as it was published, Apache-2.0; its licence is next to it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Options of a report, from the command line."""
-
-    tasks: tuple[str, ...] = ()
-    """Tasks and groups to show, all if empty."""
-    n_frames: int = 4
-    """Frames of each video, 0 for none."""
-    n_framed: int = 50
-    """Videos that have frames at most, those that score worst."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """A page, and notes about it."""
 
     html: str
@@ -55,93 +48,151 @@ class Report:
     """Missing parts, a sentence each."""
 
 
-def make_report(folders: Sequence[Path], options: Options, settings: DataSettings) -> Report:
+def make_report(
+    folders: Sequence[Path],
+    settings: DataSettings,
+    *,
+    tasks: Sequence[str] = (),
+    n_frames: int = 4,
+    n_framed: int = 50,
+) -> Report:
     """Make the page about results folders.
 
     Args:
         folders: As given to lmms-eval as ``--output_path``; also results files.
-        options: What the user chooses.
         settings: Where videos are.
+        tasks: Tasks and groups to show, all if empty.
+        n_frames: Frames of each video, 0 for none.
+        n_framed: Videos that have frames at most, those that score worst.
 
     Raises:
         DataError: If a folder does not exist, or is named twice.
         SettingsError: If a task is named that none has.
     """
-    sources = sources_of(folders)
-    by_name = {view.name: view for view in sources.views}
-    for name in options.tasks:
+    missing_runs: list[str] = []
+    captioners, all_views = captioners_and_views(folders, missing_runs)
+    by_name = {view.name: view for view in all_views}
+    for name in tasks:
         if name not in by_name:
             there = ", ".join(by_name) or "none"
             raise SettingsError(f"--tasks: expected any of {there}, got {name!r:.80}")
-    views = [by_name[name] for name in options.tasks or by_name]
-    sources = replace(sources, views=views)
-    captioners = [captioner.name for captioner in sources.captioners]
-    columns, texts = Columns(len(captioners)), Texts()
+    views = [by_name[name] for name in tasks or by_name]
+    names = [captioner.name for captioner in captioners]
+    columns: list[TaskColumns] = []
+    logs = _Logs(names)
     places: dict[tuple[object, ...], int] = {}
-    leaves: list[list[int]] = []
+    tasks_of_views = []
     for view in views:
         # A group may be of an earlier run than one of its tasks by itself.
-        runs = tuple(None if run is None else run.path for run in view.runs)
-        for task in view.tasks:
-            if (task, runs) not in places:
-                places[task, runs] = len(columns.tasks)
-                columns.tasks.append(columns_of(task, view.tables(task)))
-                texts.add(columns.tasks[-1], view.runs, captioners)
-        leaves.append([places[task, runs] for task in view.tasks])
-    texts.close()
+        keys = [(task, *(run and run.path for run in view.runs)) for task in view.tasks]
+        for task, key in zip(view.tasks, keys, strict=True):
+            if key not in places:
+                places[key] = len(columns)
+                tables = [
+                    next((t for t in verdicts.tables if t.task == task), None) if verdicts else None
+                    for verdicts in view.verdicts
+                ]
+                columns.append(columns_of(task, tables))
+                logs.views.append(view)
+        tasks_of_views.append([places[key] for key in keys])
+    blocks = list(packed_blocks(logs.rows(columns)))
     missing: list[str] = []
-    documents = view_documents(sources, missing)
-    rows = columns.document()
-    frames = frames_of_rows(
-        columns.tasks, rows["rows"], settings, n_frames=options.n_frames, n_framed=options.n_framed
+    documents = view_documents(views, captioners, missing)
+    document = tasks_document(columns, len(captioners))
+    pictures, frame_keys, no_frames, frame_notes = frames_of_rows(
+        columns, document["rows"], settings, n_frames=n_frames, n_framed=n_framed
     )
-    rows["rows"] |= {"frames": frames.keys, "no_frames": frames.reasons}
-    notes = list(dict.fromkeys([*texts.missing, *missing, *frames.notes]))
+    document["rows"] |= {"frames": frame_keys, "no_frames": no_frames}
+    notes = list(dict.fromkeys([*logs.notes(), *missing, *frame_notes]))
     core = {
-        "title": f"Captions of {listed(captioners) if captioners else 'no run'}",
+        "title": f"Captions of {listed(names) if names else 'no run'}",
         "made_by": f"{DISTRIBUTION} {package_version()}",
-        "warnings": warnings_of(sources),
+        "warnings": warnings_of(views, captioners, missing_runs),
         "notes": notes,
-        "captioners": [whole(name) for name in captioners],
-        "runs": run_documents(sources.captioners),
+        "captioners": [whole(name) for name in names],
+        "runs": run_documents(captioners),
         "views": [
-            {**document, "tasks": tasks} for document, tasks in zip(documents, leaves, strict=True)
+            {**of_view, "tasks": tasks}
+            for of_view, tasks in zip(documents, tasks_of_views, strict=True)
         ],
         "block_rows": BLOCK_ROWS,
-        "n_blocks": len(texts.blocks),
-        "has_replies": texts.has_replies,
-        **rows,
+        "n_blocks": len(blocks),
+        "has_replies": logs.has_replies,
+        **document,
     }
-    packs = {"core": packed_json(_written(core)), "questions": packed(columns.questions())}
-    packs |= {f"text-{place}": text for place, text in enumerate(texts.blocks)}
-    if frames.pictures:
-        packs["frames"] = json_in_html(frames.pictures)
-    html = _render(core["title"], packs)
-    return Report(html, not views, [*sources.missing, *notes])
+    packs = {"core": packed_json(_written(core)), "questions": packed(question_bytes(columns))}
+    packs |= {f"text-{place}": text for place, text in enumerate(blocks)}
+    if pictures:
+        packs["frames"] = json_in_html(pictures)
+    return Report(_render(core["title"], packs), not views, [*missing_runs, *notes])
+
+
+class _Logs:
+    """Sample logs, read task by task."""
+
+    def __init__(self, captioners: Sequence[str]) -> None:
+        self.views: list[View] = []
+        """The view that each task is of."""
+        self.has_replies = False
+        self._captioners = captioners
+        self._broken: list[str] = []
+        self._without: dict[str, list[str]] = {}
+        """Captioner to its tasks without a sample log."""
+
+    def rows(self, tasks: Sequence[TaskColumns]) -> Iterator[Row]:
+        """Yield the texts of all tasks."""
+        for of, view in zip(tasks, self.views, strict=True):
+            logs = [self._read(of.task, view, side) for side in range(len(self._captioners))]
+            self.has_replies |= any(
+                caption.judgements
+                for log in logs
+                for of_video in log.values()
+                for caption in of_video
+            )
+            yield from text_rows(of, logs)
+
+    def _read(self, task: str, view: View, side: int) -> Mapping[str, Sequence[LoggedCaption]]:
+        run, captioner = view.runs[side], self._captioners[side]
+        if run is None:
+            return {}
+        if not run.has_samples(task):
+            self._without.setdefault(captioner, []).append(task)
+            return {}
+        try:
+            return logged_captions(run, task)
+        except DataError as error:
+            self._broken.append(f"{captioner}: {without_folders(str(error))}")
+            return {}
+
+    def notes(self) -> list[str]:
+        """Return what is missing, a sentence each."""
+        if not self._without:
+            return self._broken
+        few = [f"{name} ({plural(len(of), 'task')})" for name, of in self._without.items()]
+        sentence = (
+            f"No captions, gold answers and replies of {listed(few)}: run again with "
+            "--log_samples, which asks the judge nothing that it was asked before."
+        )
+        return [*self._broken, sentence]
 
 
 def _written(value: Any) -> Any:  # noqa: ANN401 - of JSON's types
     """Return a document whose texts can be written as UTF-8 and whose numbers are finite."""
     if isinstance(value, Mapping):
-        return {whole(str(name)): _written(one) for name, one in value.items()}
+        return {whole(str(name)): _written(member) for name, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_written(one) for one in value]
+        return [_written(member) for member in value]
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     return whole(value) if isinstance(value, str) else value
 
 
 def _render(title: object, packs: Mapping[str, str]) -> str:
-    from jinja2 import Environment, FileSystemLoader
-
-    environment = Environment(
-        loader=FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
     # These files of ours and the packs go in as they are; everything else is escaped.
     style = _read("page.css")
     script = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     library = _read(f"vendor/{LIBRARY}/echarts.min.js")
-    return environment.get_template("page.html").render(
+    return page_template(_PAGE / "page.html").render(
         title=title, packs=packs, style=style, script=script, library=library,
         style_hash=source_hash(style), script_hash=source_hash(script),
         library_hash=source_hash(library), library_name=LIBRARY,

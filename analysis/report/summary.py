@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from math import isfinite, isnan
 from typing import Any, Final
 
@@ -10,22 +11,19 @@ from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.compare.comparison import Comparer
 from lmms_eval_captions.analysis.compare.report import answer
 from lmms_eval_captions.analysis.report.columns import LENGTHS
-from lmms_eval_captions.analysis.report.sources import Sources, View, without_folders
+from lmms_eval_captions.analysis.report.runs import View, without_folders
 from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
 from lmms_eval_captions.lmms_eval_tasks.breakdown import N_QUESTIONS
-from lmms_eval_captions.lmms_eval_tasks.intervals import BESIDE, CI_HIGH, CI_LOW
+from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.reasons import help_against
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 
 Document = dict[str, Any]
-Figure = list[float | None]
-"""A value and the ends of its interval."""
 
 TASKS: Final = "tasks"
 FEW_VIDEOS: Final = 100
@@ -37,62 +35,73 @@ _SCOPE: Final = {
 }
 
 
-def view_documents(sources: Sources, missing: list[str]) -> list[Document]:
+def view_documents(
+    views: Sequence[View], captioners: Sequence[Captioner], missing: list[str]
+) -> list[Document]:
     """Return what the page shows of each task and group.
 
     Args:
-        sources: The runs.
+        views: The tasks and groups.
+        captioners: All of the report.
         missing: Collects what cannot be read.
     """
-    comparers: dict[tuple[int, ...], Comparer] = {}
-    return [_view_document(view, sources.captioners, comparers, missing) for view in sources.views]
 
+    @cache
+    def comparer(sides: tuple[int, ...]) -> Comparer:
+        return Comparer([captioners[side] for side in sides])
 
-def _view_document(
-    view: View,
-    captioners: Sequence[Captioner],
-    comparers: dict[tuple[int, ...], Comparer],
-    missing: list[str],
-) -> Document:
-    benchmark = view.benchmark
-    captions = [t.captions() for v in view.verdicts if v is not None for t in v.tables]
-    return {
-        "name": view.name,
-        "benchmark": benchmark.name,
-        "headline": benchmark.headline,
-        "headline_means": benchmark.headline_means,
-        "has_misses": bool(benchmark.missed or benchmark.wrong),
-        "tells_wrong": bool(benchmark.wrong),
-        "metrics": [
-            {
-                "name": name, "lowest": metric.lowest, "highest": metric.highest,
-                "higher_is_better": metric.higher_is_better,
-            }
-            for name, metric in benchmark.metrics.items()
-        ],
-        "scores": [None if r is None else _scores(view, r) for r in view.results],
-        "signatures": [
-            None if r is None or r.signature is None else str(r.signature) for r in view.results
-        ],
-        **_compared(view, captioners, comparers),
-        "sections": list(_sections(view, missing)),
-        "lengths": [
+    documents = []
+    for view in views:
+        benchmark = view.benchmark
+        results = [None if run is None else run.tasks.get(view.name) for run in view.runs]
+        tables = [table for verdicts in filter(None, view.verdicts) for table in verdicts.tables]
+        rows = [table.rows for table in tables]
+        lengths = {
             name for name, column in LENGTHS.items()
-            if any(column in of and of[column].notna().any() for of in captions)
-        ],
-    }  # fmt: skip
+            if any(column in of and of[column].notna().any() for of in rows)
+        }  # fmt: skip
+        sides = tuple(side for side, verdicts in enumerate(view.verdicts) if verdicts is not None)
+        compared: Document = {"answer": [], "ranking": {}, "differences": []}
+        if len(sides) > 1:
+            try:
+                compared = _comparison(view, comparer(sides), sides, captioners)
+            except DataError as error:
+                compared["answer"] = [f"Not compared: {without_folders(str(error))}."]
+        documents.append(
+            {
+                "name": view.name,
+                "benchmark": benchmark.name,
+                "headline": benchmark.headline,
+                "headline_means": benchmark.headline_means,
+                "has_misses": bool(benchmark.missed or benchmark.wrong),
+                "tells_wrong": bool(benchmark.wrong),
+                "metrics": [
+                    {
+                        "name": name, "lowest": metric.lowest, "highest": metric.highest,
+                        "higher_is_better": metric.higher_is_better,
+                    }
+                    for name, metric in benchmark.metrics.items()
+                ],
+                "scores": [of and _scores(list(benchmark.metrics), of) for of in results],
+                "signatures": [of and of.signature and str(of.signature) for of in results],
+                **compared,
+                "sections": list(_sections(view, missing)),
+                "lengths": [name for name in LENGTHS if name in lengths],
+            }
+        )  # fmt: skip
+    return documents
 
 
 def run_documents(captioners: Sequence[Captioner]) -> list[Document]:
     """Return what was run, by which judge, and at what cost."""
     found = []
     for captioner in captioners:
-        runs = {str(run.path): run for run in captioner.runs.values()}
-        for path, run in runs.items():
-            names = [name for name, of in captioner.runs.items() if str(of.path) == path]
+        for run in {run.path: run for run in captioner.runs.values()}.values():
+            names = [name for name, of in captioner.runs.items() if of.path == run.path]
             totals = run.judging.get("judging")
             totals = totals if isinstance(totals, dict) else {}
             stored, retried = totals.get("from_store"), totals.get("retried")
+            retried = retried if isinstance(retried, dict) else {}
             judges = dict.fromkeys(_judge(run.tasks[name]) for name in names)
             found.append(
                 {
@@ -103,38 +112,49 @@ def run_documents(captioners: Sequence[Captioner]) -> list[Document]:
                     "calls": totals.get("calls"),
                     "cached": sum(stored.values()) if isinstance(stored, dict) else None,
                     "cost": _cost(totals),
-                    "retried": ", ".join(f"{n:,} {why}" for why, n in retried.items())
-                    if isinstance(retried, dict)
-                    else "",
+                    "retried": ", ".join(f"{n:,} {why}" for why, n in retried.items()),
                     "file": run.path.name,
                 }
             )
     return found
 
 
-def warnings_of(sources: Sources) -> list[str]:
+def _cost(totals: Mapping[str, Any]) -> str:
+    if "usd" not in totals:
+        return ""
+    if totals["usd"] is not None:
+        return f"${totals['usd']:,.2f}"
+    by_model = totals.get("usd_by_model")
+    costs = by_model.values() if isinstance(by_model, dict) else ()
+    known = [usd for usd in costs if isinstance(usd, int | float)]
+    return f"${sum(known):,.2f} and more" if known else "price unknown"
+
+
+def warnings_of(
+    views: Sequence[View], captioners: Sequence[Captioner], missing: Sequence[str]
+) -> list[str]:
     """Return what a reader must know, each warning once with whom it is about."""
     owners: dict[str, dict[str, list[str]]] = {}
-    leaves = [view for view in sources.views if len(view.tasks) == 1]
-    for captioner in sources.captioners:
-        for run in {id(run): run for run in captioner.runs.values()}.values():
+    leaves = [view for view in views if len(view.tasks) == 1]
+    for captioner in captioners:
+        for run in captioner.runs.values():
             for warning in run.warnings:
                 owners.setdefault(warning, {})[captioner.name] = []
     for view in leaves:
-        sides = zip(sources.captioners, view.verdicts, view.results, strict=True)
-        for captioner, verdicts, results in sides:
+        for captioner, verdicts in zip(captioners, view.verdicts, strict=True):
+            results = captioner.runs[view.name].tasks.get(view.name) if verdicts else None
             if verdicts is not None and results is not None:
-                videos = {video for table in verdicts.tables for video in table.rows["video"]}
-                for warning in _warnings(view, results, len(videos)):
+                n_videos = verdicts.rows()["video"].nunique()
+                for warning in _warnings(view, results, n_videos):
                     owners.setdefault(warning, {}).setdefault(captioner.name, []).append(view.name)
-    found = [*sources.missing]
+    found = [*missing]
     for warning, tasks_of in owners.items():
         of_each = {name: _tasks(tasks, len(leaves)) for name, tasks in tasks_of.items()}
         whom = "; ".join(f"{name} ({of})" if of else name for name, of in of_each.items())
-        if len(of_each) == len(sources.captioners) and len(set(of_each.values())) == 1:
+        if len(of_each) == len(captioners) and len(set(of_each.values())) == 1:
             whom = next(iter(of_each.values())) or "All runs"
         found.append(f"{whom}: {warning}.")
-    return [whole(warning) for warning in found]
+    return found
 
 
 def _tasks(tasks: Sequence[str], n_tasks: int) -> str:
@@ -152,7 +172,7 @@ def _warnings(view: View, results: TaskResults, n_videos: int) -> Iterator[str]:
     for judge in _judge(results).split(" + "):
         name = judge.partition(" ")[0]
         if is_offline(name):
-            yield f"judged by {judge}, the offline stand-in: a smoke test, no score"
+            yield f"judged by {judge}, the offline stand-in: a smoke test, not a score"
         elif paper and name and name not in (*papers, NO_JUDGE.label.partition(" ")[0]):
             yield f"judged by {judge}; the paper's judge is {paper}, so these are not its numbers"
     if isnan(results.scores.get(view.benchmark.headline, 0.0)):
@@ -180,7 +200,7 @@ def _judge(results: TaskResults) -> str:
     return str(named or (results.signature or Signature()).fields.get("judge", ""))
 
 
-def _scores(view: View, results: TaskResults) -> Document:
+def _scores(metrics: Sequence[str], results: TaskResults) -> Document:
     """Return every metric with its interval, and the captions and questions behind it."""
     measured = results.measured
     return {
@@ -190,14 +210,11 @@ def _scores(view: View, results: TaskResults) -> Document:
                 "deviation": of.deviation,
                 "judge_share": of.judge_share,
             }
-            for name in view.benchmark.metrics
+            for name in metrics
             if (of := measured.get(name)) is not None
         },
-        "unscored": _share(results, "unscored"),
-        "empty": _share(results, "empty"),
-        "missing": _share(results, "missing"),
-        "dropped": _share(results, "dropped"),
-        "reasons": {whole(reason): n for reason, n in results.unscored_reasons.items()},
+        **{name: _share(results, name) for name in ("unscored", "empty", "missing", "dropped")},
+        "reasons": dict(results.unscored_reasons),
     }
 
 
@@ -209,40 +226,26 @@ def _share(results: TaskResults, name: str) -> dict[str, int] | None:
     return None if share is None else {"n": share.n, "of": share.of}
 
 
-def _compared(
-    view: View, captioners: Sequence[Captioner], comparers: dict[tuple[int, ...], Comparer]
+def _comparison(
+    view: View, comparer: Comparer, sides: Sequence[int], captioners: Sequence[Captioner]
 ) -> Document:
-    """Return the ranking and differences, or why there are none."""
-    nothing: Document = {"answer": [], "ranking": {}, "differences": []}
-    places = tuple(place for place, of in enumerate(view.verdicts) if of is not None)
-    if len(places) < 2:
-        return nothing
-    chosen = [captioners[place] for place in places]
-    if places not in comparers:
-        comparers[places] = Comparer(chosen)
-    try:
-        compared = comparers[places].compare(view.name)
-    except DataError as error:
-        return {**nothing, "answer": [whole(f"Not compared: {without_folders(str(error))}.")]}
-    rows = [*compared.overall, *(r for rows in compared.sections.values() for r in rows)]
-    left_out = compared.counts.left_out()
-    words = [
-        *answer(compared, [captioner.name for captioner in chosen]),
-        f"Compared on {compared.counts.n_questions:,} questions about "
-        f"{compared.counts.n_videos:,} videos that all have a verdict on"
-        f"{f'; left out: {left_out}' if left_out else ''}. Intervals and p-values are simultaneous "
-        f"over all tasks of {view.benchmark.name}, their groups and "
-        f"{plural(len(chosen), 'captioner')}.",
-    ]
+    """Return the ranking and differences of the captioners that have a task."""
+    compared = comparer.compare(view.name)
+    counts, left_out = compared.counts, compared.counts.left_out()
+    scope = (
+        f"Compared on {counts.n_questions:,} questions about {counts.n_videos:,} videos that all "
+        f"have a verdict on{f'; left out: {left_out}' if left_out else ''}. Intervals and p-values "
+        f"are simultaneous over all tasks of {view.benchmark.name}, their groups and "
+        f"{plural(len(sides), 'captioner')}."
+    )
+    rows = [*compared.overall, *(row for of in compared.sections.values() for row in of)]
     return {
-        "answer": [whole(sentence) for sentence in words],
-        "ranking": {
-            str(places[of.captioner]): [of.best, of.worst] for of in compared.ranking
-        },
+        "answer": [*answer(compared, [captioners[side].name for side in sides]), scope],
+        "ranking": {str(sides[of.captioner]): [of.best, of.worst] for of in compared.ranking},
         "differences": [
             {
-                "section": row.cell.section, "group": whole(row.cell.group),
-                "metric": row.cell.metric, "captioner": places[b], "baseline": places[a],
+                "section": row.cell.section, "group": row.cell.group,
+                "metric": row.cell.metric, "captioner": sides[b], "baseline": sides[a],
                 "figure": [contrast.difference.difference, *(contrast.interval or (None, None))],
                 "p": contrast.p_value, "outcome": contrast.outcome,
             }
@@ -255,44 +258,41 @@ def _compared(
 
 def _sections(view: View, missing: list[str]) -> Iterator[Document]:
     """Yield the sections of the breakdown, with each group's figures by captioner and metric."""
-    breakdowns = [{} if r is None else _breakdown(r, view.name, missing) for r in view.runs]
+    breakdowns = [{} if run is None else _breakdown(run, view.name, missing) for run in view.runs]
+    sections = {}
     if len(view.tasks) > 1:
-        figures = [
+        sections[TASKS] = [
             {
-                task: _figures(_breakdown(run, task, missing).get(ALL[0], {}).get(ALL[1], {}))
+                task: _breakdown(run, task, missing).get(ALL[0], {}).get(ALL[1], {})
                 for task in view.tasks
                 if run is not None and task in run.tasks
             }
             for run in view.runs
         ]
-        yield _section(view, TASKS, view.tasks, figures, [{} for _ in figures])
     for name in dict.fromkeys(name for of in breakdowns for name in of if name != ALL[0]):
-        sides = [of.get(name, {}) for of in breakdowns]
+        sections[name] = [of.get(name, {}) for of in breakdowns]
+    for name, sides in sections.items():
         groups = list(dict.fromkeys(group for of in sides for group in of))
+        if name == TASKS:
+            groups = view.tasks
+        shown = groups[:MAX_GROUPS]
+        counts = [] if name == TASKS else sides
         if len(groups) > 1:
-            figures = [{group: _figures(of[group]) for group in of} for of in sides]
-            counts = [{group: int(of[group][N_QUESTIONS]) for group in of} for of in sides]
-            yield _section(view, name, groups, figures, counts)
-
-
-def _section(
-    view: View,
-    name: str,
-    groups: Sequence[str],
-    figures: Sequence[Mapping[str, Mapping[str, Figure]]],
-    counts: Sequence[Mapping[str, int]],
-) -> Document:
-    shown = groups[:MAX_GROUPS]
-    return {
-        "name": name,
-        "groups": list(map(whole, shown)),
-        "n_more": len(groups) - len(shown),
-        "figures": {
-            metric: [[of.get(group, {}).get(metric) for group in shown] for of in figures]
-            for metric in view.benchmark.metrics
-        },
-        "n_questions": [max((of.get(group, 0) for of in counts), default=0) for group in shown],
-    }
+            yield {
+                "name": name,
+                "groups": shown,
+                "n_more": len(groups) - len(shown),
+                "figures": {
+                    metric: [
+                        [_figure(of.get(group, {}), metric) for group in shown] for of in sides
+                    ]
+                    for metric in view.benchmark.metrics
+                },
+                "n_questions": [
+                    max((int(of[group][N_QUESTIONS]) for of in counts if group in of), default=0)
+                    for group in shown
+                ],
+            }
 
 
 def _breakdown(run: RunResults, name: str, missing: list[str]) -> Mapping[str, Any]:
@@ -310,20 +310,9 @@ def _breakdown(run: RunResults, name: str, missing: list[str]) -> Mapping[str, A
     }
 
 
-def _figures(of: Mapping[str, Any]) -> dict[str, Figure]:
-    return {
-        name: [value, of.get(f"{name}_{CI_LOW}"), of.get(f"{name}_{CI_HIGH}")]
-        for name, value in of.items()
-        if not name.endswith(BESIDE) and isinstance(value, int | float) and isfinite(value)
-    }
-
-
-def _cost(totals: Mapping[str, Any]) -> str:
-    if "usd" not in totals:
-        return ""
-    if totals["usd"] is None:
-        by_model = totals.get("usd_by_model")
-        costs = by_model.values() if isinstance(by_model, dict) else ()
-        known = [usd for usd in costs if isinstance(usd, int | float)]
-        return f"${sum(known):,.2f} and more" if known else "price unknown"
-    return f"${totals['usd']:,.2f}"
+def _figure(group: Mapping[str, Any], metric: str) -> list[float | None] | None:
+    """Return a metric of a group with the ends of its interval."""
+    value = group.get(metric)
+    if not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return [value, group.get(f"{metric}_{CI_LOW}"), group.get(f"{metric}_{CI_HIGH}")]

@@ -19,7 +19,6 @@ from lmms_eval_captions.judges.protocols.asking import JudgeConfig, request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
 from lmms_eval_captions.judges.protocols.reading import (
     UNCLEAR,
-    Block,
     Unclear,
     apart,
     ends_clearly,
@@ -132,7 +131,7 @@ def read_ratings(reply: Reply) -> dict[str, float] | None:
     """Return the rating along each dimension; ``None`` if the reply cannot be read.
 
     All objects of the reply must agree. A dimension that is missing, off the scale or not a whole
-    number makes the reply unreadable.
+    number makes the reply unreadable, as does an object that does not end.
 
     >>> read_ratings(Reply('{"VA": 3, "SC": 4, "AR": 2, "LC": 5}', "stop"))
     {'VA': 3.0, 'SC': 4.0, 'AR': 2.0, 'LC': 5.0}
@@ -145,23 +144,18 @@ def read_ratings(reply: Reply) -> dict[str, float] | None:
         return None
     ratings: dict[str, float] = {}
     for name in DIMENSIONS:
-        statements = [each for block in parts[0] for each in _statements(text, block, name)]
-        rating = the_one(statements)
-        if rating is None:
+        statements: list[float | Unclear] = []
+        for block in parts[0]:
+            is_sure = (
+                block.closed
+                and not is_doubted(text, block.start, block.end)
+                and ends_clearly(text, block.end, top=None, cut=False)
+            )
+            for value in block.values(name.casefold()):
+                rating = _RATING.fullmatch(value) if is_sure else None
+                statements.append(UNCLEAR if rating is None else float(rating[1]))
+        rating_of_all = the_one(statements)
+        if rating_of_all is None:
             return None
-        ratings[name] = rating
+        ratings[name] = rating_of_all
     return ratings
-
-
-def _statements(text: str, block: Block, name: str) -> list[float | Unclear]:
-    """Return what an object says of a dimension; one that does not end is not relied on."""
-    values = block.values(name.casefold())
-    unsure = (
-        not block.closed
-        or is_doubted(text, block.start, block.end)
-        or not ends_clearly(text, block.end, top=None, cut=False)
-    )
-    if values and unsure:
-        return [UNCLEAR]
-    ratings = map(_RATING.fullmatch, values)
-    return [UNCLEAR if rating is None else float(rating[1]) for rating in ratings]

@@ -1,21 +1,19 @@
-"""PSNR and SSIM of a generated video's frames with its original's, and of adjacent frames."""
+"""Similarity of videos: PSNR, SSIM, and a CLIP model's embeddings of videos and captions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 Frames = NDArray[np.uint8]
 """Shape (n, height, width, 3), RGB."""
+Embedding = NDArray[np.float64]
 
 _LUMA: Final = (0.299, 0.587, 0.114)
 """BT.601's weights of red, green and blue."""
@@ -48,7 +46,7 @@ def likeness(generated: Frames, original: Frames) -> dict[str, float]:
     frames than asked for repeat.
     """
     n_frames = max(len(generated), len(original))
-    shown = _resized(_spread(generated, n_frames), original.shape[1:3])
+    shown = _resized(_spread(generated, n_frames), original.shape[1], original.shape[2])
     originals = _spread(original, n_frames)
     return {"PSNR": psnr(shown, originals), "SSIM": ssim(shown @ _LUMA, originals @ _LUMA)}
 
@@ -116,14 +114,77 @@ def _spread(frames: Frames, n_frames: int) -> Frames:
     return np.asarray(frames[indices], dtype=np.uint8)
 
 
-def _resized(frames: Frames, size: Sequence[int]) -> Frames:
-    """Return frames at a height and width."""
-    height, width = size
+def _resized(frames: Frames, height: int, width: int) -> Frames:
     if frames.shape[1:3] == (height, width):
         return frames
     import cv2
 
     is_smaller = height * width < frames.shape[1] * frames.shape[2]
     way = cv2.INTER_AREA if is_smaller else cv2.INTER_CUBIC
-    resized = [cv2.resize(frame, (width, height), interpolation=way) for frame in frames]
-    return np.stack([np.asarray(frame, dtype=np.uint8) for frame in resized])
+    return np.stack(
+        [np.asarray(cv2.resize(f, (width, height), interpolation=way), np.uint8) for f in frames]
+    )
+
+
+class ClipModel:
+    """CLIP checkpoint of transformers, which embeds pictures and texts.
+
+    Args:
+        name: Folder, or name of a checkpoint on this machine.
+
+    Raises:
+        SettingsError: If it cannot be opened as a CLIP model.
+    """
+
+    def __init__(self, name: str) -> None:
+        import torch
+        from transformers import CLIPModel, CLIPProcessor
+
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            # Nothing is downloaded.
+            model: Any = CLIPModel.from_pretrained(name, local_files_only=True)  # nosec B615
+            processor: Any = CLIPProcessor.from_pretrained(name, local_files_only=True)  # nosec B615
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise SettingsError(
+                f"--clip {name}: expected a CLIP checkpoint of transformers on this machine, such "
+                f"as openai/clip-vit-large-patch14: {error!s:.300}"
+            ) from error
+        self._processor = processor
+        self._model = model.eval().to(self._device)
+        self._n_tokens = int(model.config.text_config.max_position_embeddings)
+        self.n_cut = 0
+        """Captions that were longer than the model reads and were cut."""
+
+    def of_frames(self, frames: Frames) -> Embedding:
+        """Return the mean of the frames' embeddings, each of length 1."""
+        inputs = self._processor(images=list(frames), return_tensors="pt")
+        return np.asarray(self._embedded("get_image_features", inputs).mean(axis=0))
+
+    def of_text(self, text: str) -> Embedding:
+        """Return the embedding of a text, of length 1; the text is cut to the model's length."""
+        tokens = self._processor.tokenizer(text)["input_ids"]
+        self.n_cut += len(tokens) > self._n_tokens
+        inputs = self._processor(
+            text=[text], return_tensors="pt", truncation=True, max_length=self._n_tokens
+        )
+        return np.asarray(self._embedded("get_text_features", inputs)[0])
+
+    def _embedded(self, method: str, inputs: Any) -> Embedding:  # noqa: ANN401 - of transformers
+        import torch
+
+        with torch.inference_mode():
+            made = getattr(self._model, method)(**inputs.to(self._device))
+        # From version 5 on transformers returns the embedding with other outputs.
+        embedding = made if isinstance(made, torch.Tensor) else made.pooler_output
+        rows = embedding.double().cpu().numpy()
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float64)
+
+
+def cosine(first: Embedding, second: Embedding) -> float:
+    """Return the cosine similarity of two embeddings, in [-1, 1].
+
+    >>> cosine(np.array([1.0, 0.0]), np.array([2.0, 0.0]))
+    1.0
+    """
+    return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))

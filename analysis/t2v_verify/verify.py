@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import isnan
+from math import isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.analysis.t2v_verify.clip_model import ClipModel, cosine
-from lmms_eval_captions.analysis.t2v_verify.rating import DIMENSIONS, N_FRAMES, Key, ask_judge
-from lmms_eval_captions.analysis.t2v_verify.similarity import frames_of, likeness, steadiness
-from lmms_eval_captions.analysis.t2v_verify.user_files import (
-    Scores,
-    read_captions_file,
-    read_ratings_file,
-    read_scores,
+from lmms_eval_captions.analysis.captioners import captioners_of
+from lmms_eval_captions.analysis.t2v_verify.rating import (
+    DIMENSIONS,
+    HIGHEST,
+    LOWEST,
+    N_FRAMES,
+    Key,
+    ask_judge,
 )
+from lmms_eval_captions.analysis.t2v_verify.similarity import (
+    ClipModel,
+    cosine,
+    frames_of,
+    likeness,
+    steadiness,
+)
+from lmms_eval_captions.analysis.user_table import Row, name_of, number_of, read_user_table
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.data.files import files_below, index_videos
 from lmms_eval_captions.metrics.correlation import correlations
@@ -30,13 +38,14 @@ from lmms_eval_captions.model_wrappers.video.endings import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lmms_eval_captions.analysis.t2v_verify.clip_model import Embedding
-
 Document = dict[str, Any]
 Measures = dict[str, float]
 """Values by the name of the measure."""
+Scores = dict[str, dict[str, float]]
+"""Value by name of the score and captioner."""
 _ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
 _KEY: Final = ["captioner", "generator", "video"]
+_COLUMNS: Final = ("captioner", "video")
 _ALL: Final = "all generators"
 _FEWEST: Final = 3
 """Captioners that a correlation takes."""
@@ -58,11 +67,7 @@ class Options:
 
 
 def verify(options: Options, *, log: Callable[[str], None]) -> Document:
-    """Compare, rate and correlate, as far as the given files allow.
-
-    Args:
-        options: See :class:`Options`.
-        log: Called with the name of each video.
+    """Compare, rate and correlate, as far as the given files allow; log the name of each video.
 
     Returns:
         ``captioners``: means by generator and captioner; ``correlations`` of these with scores;
@@ -83,10 +88,10 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
     videos = _find_generated(options.generated)
     originals = _find_originals(options.original, {video for *_, video in videos})
     # The user's files are read before an hour of work is spent.
-    people = [] if options.ratings is None else read_ratings_file(options.ratings)
-    remarks = list(_unknown_ratings({key for key, _ in people}, videos))
-    captions = {} if options.captions is None else read_captions_file(options.captions)
-    scores = read_scores(options.scores) if options.scores else {}
+    people = [] if options.ratings is None else _read_ratings(options.ratings)
+    captions = {} if options.captions is None else _read_captions(options.captions)
+    scores = _read_scores(options.scores) if options.scores else {}
+    remarks = list(_remarks(videos, {key for key, _ in people}, scores))
     clip = None if options.clip is None else ClipModel(options.clip)
     values, steady, reasons = _measured(videos, originals, options.n_frames, clip, captions, log)
     judge = ask_judge(videos, originals) if options.asks_judge else None
@@ -95,7 +100,6 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
     if judge is not None:
         table = table.join(_rated("judge", judge.ratings))
     means = list(_means(table))
-    remarks += _remarks(videos, scores)
     if clip is not None and clip.n_cut:
         remarks.append(f"{clip.n_cut} captions are longer than CLIP reads, and lost their end.")
     return {
@@ -120,7 +124,6 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
 
 
 def _find_generated(folder: Path) -> dict[Key, Path]:
-    """Return the videos of a folder with ``captioner/video.mp4`` or ``captioner/generator/...``."""
     if not folder.is_dir():
         raise DataError(f"--generated {folder}: no such folder")
     found: dict[Key, Path] = {}
@@ -147,7 +150,6 @@ def _find_generated(folder: Path) -> dict[Key, Path]:
 
 
 def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
-    """Return the originals of some videos, by name, from a folder and all folders below it."""
     if not folder.is_dir():
         raise DataError(f"--original {folder}: no such folder")
     index = index_videos(folder)
@@ -158,6 +160,94 @@ def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
             f"{min(videos)!r}, got none of them"
         )
     return originals
+
+
+def _read_ratings(path: Path) -> list[tuple[Key, Measures]]:
+    """Read ratings by people, whole numbers from 1 to 5; an empty cell is a dimension not rated.
+
+    Args:
+        path: Table with ``captioner``, ``video``, ``rater``, ``VA``, ``SC``, ``AR``, ``LC``, and
+            ``generator`` if there are several.
+    """
+    ratings: dict[tuple[Key, str], Measures] = {}
+    for where, row in read_user_table(path, _COLUMNS):
+        key, rater = _key(row, where), _text(row, "rater", where)
+        if (key, rater) in ratings:
+            raise DataError(f"{where}: {rater!r:.80} rated {' '.join(key)!r:.120} twice")
+        given = {name: row[name] for name in DIMENSIONS if row.get(name) not in (None, "")}
+        for name, value in given.items():
+            if number_of(value) not in range(LOWEST, HIGHEST + 1):
+                raise DataError(
+                    f"{where}: expected a whole number from {LOWEST} to {HIGHEST} under {name}, "
+                    f"got {value!r:.80}"
+                )
+        ratings[key, rater] = {name: float(str(value)) for name, value in given.items()}
+    if not ratings:
+        raise DataError(f"{path}: expected ratings, got no row")
+    return [(key, rating) for (key, _), rating in ratings.items()]
+
+
+def _read_captions(path: Path) -> dict[tuple[str, str], str]:
+    """Read captions by captioner and video."""
+    captions = {}
+    for where, row in read_user_table(path, _COLUMNS):
+        captioner, _, video = _key(row, where)
+        captions[captioner, video] = _text(row, "caption", where)
+    return captions
+
+
+def _read_scores(paths: Sequence[Path]) -> Scores:
+    """Read scores of captioners from one table, or from results folders of lmms-eval.
+
+    Args:
+        paths: A table with ``captioner`` and columns of numbers; or folders named like the
+            captioners, of which every metric of every task is a score.
+    """
+    if len(paths) > 1 or paths[0].suffix.lower() not in (".csv", ".jsonl", ".json"):
+        return _scores_of_runs(paths)
+    scores: Scores = {}
+    for where, row in read_user_table(paths[0], _COLUMNS):
+        name = _text(row, "captioner", where)
+        for column, cell in row.items():
+            if column == "captioner" or cell in ("", None):
+                continue
+            number = number_of(cell)
+            if number is None:
+                raise DataError(
+                    f"{where}: expected a number under {column!r:.80}, got {cell!r:.80}"
+                )
+            if name in scores.setdefault(column, {}):
+                raise DataError(f"{where}: {name!r:.80} has two rows")
+            scores[column][name] = number
+    if not scores:
+        raise DataError(f"{paths[0]}: expected a column of scores next to 'captioner', got none")
+    return scores
+
+
+def _scores_of_runs(folders: Sequence[Path]) -> Scores:
+    scores: Scores = {}
+    for captioner in captioners_of(folders):
+        for task in captioner.runs:
+            for metric, value in captioner.results(task).scores.items():
+                if isfinite(value):
+                    scores.setdefault(f"{task} {metric}", {})[captioner.name] = value
+    return scores
+
+
+def _key(row: Row, where: str) -> Key:
+    generator = row.get("generator")
+    return (
+        _text(row, "captioner", where),
+        generator.strip() if isinstance(generator, str) else "",
+        without_ending(_text(row, "video", where)),
+    )
+
+
+def _text(row: Row, column: str, where: str) -> str:
+    text = name_of(row.get(column))
+    if not text:
+        raise DataError(f"{where}: expected text under {column!r}, got {row.get(column)!r:.80}")
+    return text
 
 
 def _measured(
@@ -197,18 +287,11 @@ def _measured(
                 continue
             values[key] = {**likeness(frames, original), **steadiness(frames)}
             if clip is not None and embedding is not None:
-                caption = captions.get((key[0], video))
-                values[key] |= _by_clip(clip, clip.of_frames(frames), embedding, caption)
+                made, caption = clip.of_frames(frames), captions.get((key[0], video))
+                values[key]["CLIP to original"] = cosine(made, embedding)
+                if caption is not None:
+                    values[key]["CLIP to caption"] = cosine(made, clip.of_text(caption))
     return values, steady, reasons
-
-
-def _by_clip(
-    clip: ClipModel, generated: Embedding, original: Embedding, caption: str | None
-) -> Measures:
-    values = {"CLIP to original": cosine(generated, original)}
-    if caption is not None:
-        values["CLIP to caption"] = cosine(generated, clip.of_text(caption))
-    return values
 
 
 def _rated(who: str, ratings: Sequence[tuple[Key, Mapping[str, float]]]) -> pd.DataFrame:
@@ -243,49 +326,41 @@ def _correlations(means: Sequence[Document], scores: Scores) -> Iterator[Documen
     Source:
         VidCapBench, section 4.4 and figure 5 (Pearson's r over captioners).
     """
-    for generator in dict.fromkeys(row["generator"] for row in means):
-        rows = [row for row in means if row["generator"] == generator]
-        for measure in dict.fromkeys(name for row in rows for name in row["means"]):
-            for score, values in scores.items():
-                pairs = [
-                    (row["means"][measure], values[row["captioner"]])
-                    for row in rows
-                    if measure in row["means"] and row["captioner"] in values
-                ]
-                r = correlations([pair[0] for pair in pairs], [pair[1] for pair in pairs]).pearson
-                few = f"fewer than {_FEWEST} captioners"
-                same = "all captioners have the same value"
-                yield {
-                    "generator": generator,
-                    "measure": measure,
-                    "score": score,
-                    "r": None if isnan(r) else r,
-                    "n_captioners": len(pairs),
-                    "reason": "" if not isnan(r) else few if len(pairs) < _FEWEST else same,
-                }
+    of_measures: dict[tuple[str, str], Measures] = {}
+    for row in means:
+        for measure, value in row["means"].items():
+            of_measures.setdefault((row["generator"], measure), {})[row["captioner"]] = value
+    for (generator, measure), values in of_measures.items():
+        for score, of_captioners in scores.items():
+            both = [captioner for captioner in values if captioner in of_captioners]
+            r = correlations(*([of[name] for name in both] for of in (values, of_captioners)))
+            few, same = f"fewer than {_FEWEST} captioners", "all captioners have the same value"
+            yield {
+                "generator": generator,
+                "measure": measure,
+                "score": score,
+                "r": None if isnan(r.pearson) else r.pearson,
+                "n_captioners": len(both),
+                "reason": "" if not isnan(r.pearson) else few if len(both) < _FEWEST else same,
+            }
 
 
-def _unknown_ratings(rated: set[Key], videos: Iterable[Key]) -> Iterator[str]:
-    """Yield a note on ratings of missing videos; a missing captioner is rather a misspelt name."""
-    captioners = {captioner for captioner, *_ in videos}
+def _remarks(videos: Iterable[Key], rated: set[Key], scores: Scores) -> Iterator[str]:
+    """Yield notes on what does not fit; a rated captioner that is missing is a misspelt name."""
+    of_captioners: dict[tuple[str, str], set[str]] = {}
+    for captioner, generator, video in videos:
+        of_captioners.setdefault((captioner, generator), set()).add(video)
+    captioners = {captioner for captioner, _ in of_captioners}
     unknown = sorted({captioner for captioner, *_ in rated} - captioners)
     if unknown:
         raise DataError(
             f"--ratings: expected captioners {', '.join(sorted(captioners))}, got {unknown[0]!r}"
         )
-    n_others = len(rated - set(videos))
-    if n_others:
+    if n_others := len(rated - set(videos)):
         yield f"Ratings of missing videos, left out: {n_others}."
-
-
-def _remarks(videos: Iterable[Key], scores: Scores) -> Iterator[str]:
-    of_captioners: dict[tuple[str, str], set[str]] = {}
-    for captioner, generator, video in videos:
-        of_captioners.setdefault((captioner, generator), set()).add(video)
     if len({frozenset(names) for names in of_captioners.values()}) > 1:
         yield "Captioners have different videos: their means are not of the same ones."
     scored = {captioner for values in scores.values() for captioner in values}
-    captioners = {captioner for captioner, _ in of_captioners}
     if scores and captioners - scored:
         yield f"No score of {', '.join(sorted(captioners - scored))}."
     if scored - captioners:

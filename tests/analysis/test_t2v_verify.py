@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmms_eval_captions.analysis.t2v_verify.clip_model import ClipModel, cosine
+from lmms_eval_captions.analysis.t2v_verify.similarity import ClipModel, cosine
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import SettingsError
 from shots import write_shots

@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.sync_api import Page as BrowserPage
 
-from lmms_eval_captions.analysis.report.report import Options, make_report
+from lmms_eval_captions.analysis.report.report import make_report
 from lmms_eval_captions.judges.settings import data_settings
 
 Open = Callable[..., BrowserPage]
@@ -98,8 +98,7 @@ class Page:
 
 def html_of(*folders: Path, **options: Any) -> str:
     """The page that ``report`` makes of results folders, without frames."""
-    known = Options(**{"n_frames": 0, **options})
-    return make_report(folders, known, data_settings()).html
+    return make_report(folders, data_settings(), **{"n_frames": 0, **options}).html
 
 
 def parsed(html: str) -> Page:

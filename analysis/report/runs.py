@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of
-from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults
-from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
+from lmms_eval_captions.analysis.results_folder import RunResults
+from lmms_eval_captions.analysis.task_table import Verdicts
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.signature import RESULTS
@@ -24,55 +24,35 @@ class View:
     """A task or a group, with what each captioner has of it."""
 
     name: str
-    verdicts: Sequence[Verdicts | None]
-    """One per captioner; ``None`` if it has none that can be read."""
     runs: Sequence[RunResults | None]
+    verdicts: Sequence[Verdicts | None]
+    """``None`` if the captioner has none that can be read."""
 
     @property
     def benchmark(self) -> Benchmark[Any, Any]:
         """The benchmark of all tasks."""
-        return next(verdicts for verdicts in self.verdicts if verdicts is not None).benchmark
+        return next(filter(None, self.verdicts)).benchmark
 
     @property
     def tasks(self) -> list[str]:
         """The tasks that any captioner has."""
-        tables = [t for verdicts in self.verdicts if verdicts is not None for t in verdicts.tables]
+        tables = [table for verdicts in filter(None, self.verdicts) for table in verdicts.tables]
         return list(dict.fromkeys(table.task for table in tables))
 
-    @property
-    def results(self) -> list[TaskResults | None]:
-        """The numbers that each captioner's run gave."""
-        return [None if run is None else run.tasks.get(self.name) for run in self.runs]
 
-    def tables(self, task: str) -> list[TaskTable | None]:
-        """Return what each captioner has of one of the tasks."""
-        return [
-            next((t for t in verdicts.tables if t.task == task), None) if verdicts else None
-            for verdicts in self.verdicts
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Material of a report."""
-
-    captioners: Sequence[Captioner]
-    views: Sequence[View]
-    missing: Sequence[str]
-    """Missing parts, a sentence each."""
-
-
-def sources_of(folders: Sequence[Path]) -> Sources:
+def captioners_and_views(
+    folders: Sequence[Path], missing: list[str]
+) -> tuple[list[Captioner], list[View]]:
     """Return the captioners of results folders, with all that can be read of them.
 
     Args:
         folders: As given to lmms-eval as ``--output_path``; also results files. One without
             results, such as that of a run that was ended, is named as missing.
+        missing: Collects missing parts, a sentence each.
 
     Raises:
         DataError: If a folder does not exist, or is named twice.
     """
-    missing: list[str] = []
     good: list[Path] = []
     for folder in folders:
         if not folder.expanduser().exists():
@@ -92,12 +72,15 @@ def sources_of(folders: Sequence[Path]) -> Sources:
         else:
             good.append(folder)
     captioners = captioners_of(good) if good else []
-    views = []
+    views = {}
     for name in dict.fromkeys(name for captioner in captioners for name in captioner.runs):
         verdicts = [_verdicts(captioner, name, missing) for captioner in captioners]
         if any(verdicts):
-            views.append(View(name, verdicts, [c.runs.get(name) for c in captioners]))
-    return Sources(captioners, _in_order(views), list(dict.fromkeys(missing)))
+            views[name] = View(name, [c.runs.get(name) for c in captioners], verdicts)
+    # Groups before their tasks, otherwise in the order of the results.
+    by_size = sorted(views.values(), key=lambda view: -len(view.tasks))
+    names = dict.fromkeys(name for view in by_size for name in (view.name, *view.tasks))
+    return captioners, [views[name] for name in names if name in views]
 
 
 def _verdicts(captioner: Captioner, name: str, missing: list[str]) -> Verdicts | None:
@@ -106,18 +89,10 @@ def _verdicts(captioner: Captioner, name: str, missing: list[str]) -> Verdicts |
     try:
         return captioner.verdicts(name, sampled=False)
     except DataError as error:
-        missing.append(f"{captioner.name}, {name}: {without_folders(str(error))}")
+        sentence = f"{captioner.name}, {name}: {without_folders(str(error))}"
+        if sentence not in missing:
+            missing.append(sentence)
         return None
-
-
-def _in_order(views: Sequence[View]) -> list[View]:
-    """Return groups before their tasks, otherwise in the order of the results."""
-    by_name = {view.name: view for view in views}
-    names = (
-        name for view in sorted(views, key=lambda view: -len(view.tasks))
-        for name in (view.name, *view.tasks)
-    )  # fmt: skip
-    return [by_name[name] for name in dict.fromkeys(names) if name in by_name]
 
 
 def without_folders(text: str) -> str:
