@@ -128,7 +128,7 @@ def frames_of(
             continue
         size = sum(map(len, pictures))
         if size > most_bytes:
-            reasons[key] = "No frames: the page would be larger than --max-mb."
+            reasons[key] = "No frames: the page would be too large"
         else:
             most_bytes -= size
             frames[key] = pictures

@@ -62,12 +62,6 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         help="with --build: ask about N questions, drawn at random (default: all)",
     )
     command.add_argument(
-        "--annotator",
-        default="",
-        metavar="NAME",
-        help="name that the page's first form is filled in with (default: empty)",
-    )
-    command.add_argument(
         "--pairs",
         action="store_true",
         help="ask which of two captioners' captions of a video is better, without their names",
@@ -97,13 +91,6 @@ def add_label(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         default="after",
         help="when the judge's verdict is shown: after the answer, then on demand, never "
         "(default: after)",
-    )
-    command.add_argument(
-        "--max-mb",
-        type=float,
-        default=50.0,
-        metavar="MB",
-        help="leave out frames beyond this size (default: 50)",
     )
     command.add_argument(
         "-o",
@@ -192,8 +179,6 @@ def _options(arguments: argparse.Namespace, *, n: int, n_frames: int, reveal: st
         seed=arguments.seed,
         n_frames=n_frames if arguments.frames is None else max(arguments.frames, 0),
         reveal=reveal,
-        max_mb=arguments.max_mb,
-        annotator=arguments.annotator.strip(),
     )
 
 

@@ -53,7 +53,8 @@ def read_labels(paths: Sequence[Path]) -> Labels:
     import pandas as pd
 
     lines, n_repeated = last_words(paths, _key)
-    rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
+    verdicts: list[dict[str, object]] = []
+    choices: list[dict[str, object]] = []
     n_skipped = 0
     for line in lines:
         if line.row.get("kind") == PAGE_KIND:
@@ -63,37 +64,32 @@ def read_labels(paths: Sequence[Path]) -> Labels:
             )
         if line.row.get("label") is None:
             n_skipped += 1
-        else:
-            is_choice = line.row.get("kind") == "pair"
-            rows[is_choice].append(_read(line, is_choice=is_choice))
-    if not any(rows.values()):
+            continue
+        try:
+            if line.row.get("kind") == "pair":
+                choices.append(_choice(line.row))
+            else:
+                verdicts.append(_verdict(line.row))
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            problem = f"it lacks {error}" if isinstance(error, KeyError) else error
+            raise DataError(
+                f"{line.where}: expected a label as the page exports it: {problem}; export it again"
+            ) from error
+    if not verdicts and not choices:
         raise DataError(f"{', '.join(map(str, paths))}: expected labels, got none")
-    n_changed = sum(bool(row["is_changed"]) for row in rows[False])
+    n_changed = sum(bool(row["is_changed"]) for row in verdicts)
     notes = (
         (n_repeated, "line", "replaced by a later label of the same person on the same question"),
         (n_skipped, "question", "left out, as the person could not tell: this skews the numbers"),
         (n_changed, "label", "changed after the judge's verdict was seen, perhaps towards it"),
     )
-    return Labels(
-        pd.DataFrame(rows[False]),
-        pd.DataFrame(rows[True]),
-        [f"{plural(n, what)} {text}" for n, what, text in notes if n],
-    )
+    shown = [f"{plural(n, what)} {text}" for n, what, text in notes if n]
+    return Labels(pd.DataFrame(verdicts), pd.DataFrame(choices), shown)
 
 
 def _key(line: Exported) -> tuple[object, ...]:
     sides = sorted(str(line.row.get(side)) for side in (LEFT, RIGHT))
     return (*(str(line.row.get(name)) for name in _KEY), *sides)
-
-
-def _read(line: Exported, *, is_choice: bool) -> dict[str, object]:
-    try:
-        return _choice(line.row) if is_choice else _verdict(line.row)
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        problem = f"it lacks {error}" if isinstance(error, KeyError) else error
-        raise DataError(
-            f"{line.where}: expected a label as the page exports it: {problem}; export it again"
-        ) from error
 
 
 def _choice(row: Mapping[str, Any]) -> dict[str, object]:

@@ -346,4 +346,4 @@ window.addEventListener("storage", (event) => {
   if (state.draft === null) show(); else showProgress();
 });
 const remembered = read(PREFIX);
-if (remembered) begin(remembered); else askName(data.annotator);
+if (remembered) begin(remembered); else askName("");

@@ -18,7 +18,8 @@ from lmms_eval_captions.analysis.web_page import (
 )
 
 _HERE: Final = Path(__file__).parent
-_MEGABYTE: Final = 1_000_000
+_MOST_BYTES: Final = 50_000_000
+"""Bytes of texts and frames; frames beyond them are left out."""
 
 Item = dict[str, Any]
 """A question as the page's script reads it; ``row`` is what its label carries."""
@@ -38,9 +39,6 @@ class PageOptions:
     reveal: str = "after"
     """When the judge's verdict is shown: ``after`` the answer, on ``demand`` after it, ``never``.
     """
-    max_mb: float = 50.0
-    annotator: str = ""
-    """Name that the page's form is filled in with."""
 
 
 class Page(NamedTuple):
@@ -51,12 +49,7 @@ class Page(NamedTuple):
 
 
 def render(title: str, data: Mapping[str, object]) -> str:
-    """Return the page as HTML.
-
-    Args:
-        title: Plain text.
-        data: What the page's script reads, of JSON's types; texts may hold anything.
-    """
+    """Return the page as HTML; title and texts of the data may hold anything."""
     # The template includes style, script and JSON as they are and escapes everything else.
     style, script = (_HERE.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
     return page_template(_HERE / "page.html").render(
@@ -93,11 +86,11 @@ def page_of(
         items: Questions; ``captions`` holds indices of captions, ``frames`` the video's key.
         captions: Texts.
         gradings: What is asked, by the name that items have it by.
-        options: The user's options.
+        options: See :class:`PageOptions`.
         videos: See :func:`frames_of`.
     """
     texts = [*captions, *(item["question"] + item["answer"] for item in items)]
-    bytes_left = int(options.max_mb * _MEGABYTE) - sum(len(text.encode()) for text in texts)
+    bytes_left = _MOST_BYTES - sum(len(text.encode()) for text in texts)
     frames, reasons = frames_of(videos, n_frames=options.n_frames, most_bytes=max(bytes_left, 0))
     for place, item in enumerate(items):
         item.setdefault("id", str(place))
@@ -108,7 +101,6 @@ def page_of(
         "page": blake2b(content, digest_size=6).hexdigest(),
         "reveal": options.reveal,
         "about": {"made_by": "lmms-eval-captions label", "seed": options.seed},
-        "annotator": options.annotator,
         "captions": captions,
         "frames": frames,
         "gradings": {
@@ -126,5 +118,5 @@ def page_of(
     notes = [f"frames of {len(keys & frames.keys())} of {len(keys)} videos are in the page"]
     notes += [f"{n} videos: {reason}" for reason, n in Counter(reasons.values()).most_common(2)]
     if bytes_left < 0:
-        notes.append("the texts alone exceed --max-mb: browsers may be slow; ask about fewer")
+        notes.append("the texts alone exceed 50 MB: browsers may be slow; ask about fewer")
     return Page(data, notes)

@@ -40,69 +40,65 @@ def meta_eval_ratings(
             (metric, [None if v is None else round(v, rated.decimals) for v in values], note)
             for metric, values, note in columns
         ]
-    ratings = [item.ratings for item in rated.items]
-    rows = [
-        correlated(
-            column, "human", ratings, paper=rated.paper.get(column[0], ""),
-            n_resamples=n_resamples, sources=[item.source for item in rated.items],
-            by_annotator=rated.by_annotator,
-        )
-        for column in columns
-    ]  # fmt: skip
-    return {
-        "title": f"{rated.title}: {len(rated.items):,} candidates",
-        "counting": rated.counting,
-        "n_ratings": sum(not isnan(rating) for row in ratings for rating in row),
-        "n_resamples": n_resamples,
-        "rows": rows,
-        "ceilings": [ceiling("human", ratings, are_known=rated.by_annotator)],
-        "notes": notes,
-    }
+    (rating,) = rated.ratings
+    return correlated(rated, [(rating, column) for column in columns], n_resamples, notes)
 
 
 def correlated(
-    column: Column,
-    rating: str,
-    ratings: Sequence[Sequence[float]],
-    *,
-    paper: str,
-    n_resamples: int,
-    sources: Sequence[str] | None = None,
-    by_annotator: bool = False,
+    rated: RatedSet, columns: Sequence[tuple[str, Column]], n_resamples: int, notes: Sequence[str]
 ) -> Document:
-    """Return how one metric agrees with the annotators, in percent.
+    """Return how well metrics agree with the annotators, in percent, and these with each other.
 
-    ``ratings`` has shape (n_candidates, n_annotators), ``sources`` the image or video of each
-    candidate, which is drawn with all of its candidates.
+    Each column comes with the name of the rating that it is compared with.
     """
+    used = dict.fromkeys(rating for rating, _ in columns)
+    return {
+        "title": f"{rated.title}: {len(rated.items):,} candidates",
+        "counting": rated.counting,
+        "n_ratings": sum(
+            not isnan(rating)
+            for of_item in next(iter(rated.ratings.values()))
+            for rating in of_item
+        ),
+        "n_resamples": n_resamples,
+        "rows": [_correlated(rated, rating, column, n_resamples) for rating, column in columns],
+        "ceilings": [
+            {
+                "rating": rating,
+                **{
+                    f"tau_{variant}": 100
+                    * annotator_tau(
+                        rated.ratings[rating], variant=variant, are_known=rated.are_known
+                    )
+                    for variant in _VARIANTS
+                },
+            }
+            for rating in used
+        ],
+        "notes": list(dict.fromkeys(notes)),
+    }
+
+
+def _correlated(rated: RatedSet, rating: str, column: Column, n_resamples: int) -> Document:
     metric, values, note = column
     scored = [index for index, value in enumerate(values) if value is not None]
     scores = [value for value in values if value is not None]
-    rated = [ratings[index] for index in scored]
-    clusters = None if sources is None else [sources[index] for index in scored]
+    ratings = [rated.ratings[rating][index] for index in scored]
+    clusters = [rated.sources[index] for index in scored] if rated.sources else None
     found: Document = {"metric": metric, "rating": rating, "n_items": len(scored)}
     for variant in _VARIANTS:
         tau, ends = nan, (nan, nan)
         if scored:
-            tau = kendall_tau(scores, rated, variant=variant, by_annotator=by_annotator)
+            tau = kendall_tau(scores, ratings, variant=variant, by_annotator=rated.by_annotator)
             ends = kendall_interval(
-                scores, rated, variant=variant, rng=np.random.default_rng(_SEED),
-                n_resamples=n_resamples, clusters=clusters, by_annotator=by_annotator,
+                scores, ratings, variant=variant, rng=np.random.default_rng(_SEED),
+                n_resamples=n_resamples, clusters=clusters, by_annotator=rated.by_annotator,
             )  # fmt: skip
         found[f"tau_{variant}"] = 100 * tau
         found[f"interval_{variant}"] = [100 * end for end in ends]
     if not note and isnan(found["tau_b"]):
         note = "all values are equal" if scored else "no value"
-    return {**found, "paper": paper, "note": note}
-
-
-def ceiling(rating: str, ratings: Sequence[Sequence[float]], *, are_known: bool = True) -> Document:
-    """Return how well annotators agree with each other, in percent; see :func:`annotator_tau`."""
-    taus = {
-        f"tau_{variant}": 100 * annotator_tau(ratings, variant=variant, are_known=are_known)
-        for variant in _VARIANTS
-    }
-    return {"rating": rating, **taus}
+    return {**found, "paper": rated.paper.get(metric, ""), "note": note}
 
 
 def text_of(report: Document) -> str:

@@ -8,7 +8,8 @@ from math import isnan
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.analysis.meta_eval.correlating import Document, ceiling, correlated
+from lmms_eval_captions.analysis.meta_eval.correlating import Document, correlated
+from lmms_eval_captions.analysis.meta_eval.published_sets import RatedSet
 from lmms_eval_captions.analysis.meta_eval.scores import Column, Values, all_columns
 from lmms_eval_captions.judges.endpoint.request import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
@@ -69,30 +70,18 @@ def meta_eval_msvd(
         records = wait()
         notes.append(signature_of(records))
         columns += [(dimension, _judged(setting, dimension, records)) for dimension in RATED]
-    rows = [
-        correlated(
-            column, rating, _ratings(items, rating), paper=_PAPER.get(column[0], ""),
-            n_resamples=n_resamples,
-        )
-        for rating, column in columns
-    ]  # fmt: skip
-    return {
-        "title": f"MSVD-Eval: {len(items)} candidates",
-        "counting": "every rating, not their mean",
-        "n_ratings": sum(len(item.ratings) for item in items),
-        "n_resamples": n_resamples,
-        "rows": rows,
-        "ceilings": [
-            ceiling(rating, _ratings(items, rating))
-            for rating in dict.fromkeys(rating for rating, _ in columns)
-        ],
-        "notes": list(dict.fromkeys(notes)),
-    }
-
-
-def _ratings(items: Sequence[Item], rating: str) -> list[list[float]]:
-    column = RATED.index(rating)
-    return [[ratings[column] for ratings in item.ratings] for item in items]
+    rated = RatedSet(
+        "MSVD-Eval",
+        items,
+        {
+            rating: [[ratings[index] for ratings in item.ratings] for item in items]
+            for index, rating in enumerate(RATED)
+        },
+        "every rating, not their mean",
+        are_known=True,
+        paper=_PAPER,
+    )
+    return correlated(rated, columns, n_resamples, notes)
 
 
 def _submit(

@@ -64,7 +64,6 @@ class RatedCaption:
     candidate: str
     references: tuple[str, ...]
     ratings: tuple[float, ...] = ()
-    """One per annotator; ``nan`` if one gave none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +71,18 @@ class RatedSet:
     """A published set of rated captions, and how its table correlates metrics with them."""
 
     title: str
-    items: Sequence[RatedCaption]
-    """In the order of the file; their indices are their names."""
+    items: Sequence[Any]
+    """Candidates with their references, in the order of the file."""
+    ratings: Mapping[str, Sequence[Sequence[float]]]
+    """Name of a rating to the ratings by annotators of each item; ``nan`` if one gave none."""
     counting: str
     """Ratings that Kendall's tau is of, for the head of the report."""
+    sources: Sequence[str] = ()
+    """Image or video of each item, which is drawn with all of its items; empty for one each."""
+    are_known: bool = False
+    """True if the n-th rating of all items is the same person's."""
     by_annotator: bool = False
-    """True if the n-th rating of all items is the same person's, and tau is the mean over people,
-    not one with all ratings together."""
+    """True if tau is the mean over people, not one with all ratings together."""
     decimals: int | None = None
     """Decimal places that metrics are rounded to first; ``None`` for no rounding."""
     paper: Mapping[str, str] = field(default_factory=dict)
@@ -132,7 +136,8 @@ def read_flickr8k(folder: Path, name: str, ratings: Literal["each", "mean"] = "e
         ]
     if not items:
         raise DataError(f"{path}: expected at least one rated caption, got none")
-    return RatedSet(title, items, counting, paper=paper)
+    by_item, sources = [of.ratings for of in items], [of.source for of in items]
+    return RatedSet(title, items, {"human": by_item}, counting, sources, paper=paper)
 
 
 def _of_image(image: str, row: Mapping[str, Any]) -> Iterator[RatedCaption]:
@@ -175,7 +180,10 @@ def read_vatex_eval(folder: Path, n_references: int) -> RatedSet:
     return RatedSet(
         f"VATEX-EVAL, {n_references} reference{'s' if n_references > 1 else ''}",
         items,
+        {"human": [item.ratings for item in items]},
         "each annotator's ratings, mean over annotators",
+        [item.source for item in items],
+        are_known=True,
         by_annotator=True,
         # Parity: EMScore, from which Table 3's classic rows are, rounds metrics so.
         decimals=4,

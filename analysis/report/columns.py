@@ -175,7 +175,6 @@ def question_bytes(tasks: Sequence[TaskColumns]) -> bytes:
 def _task_document(of: TaskColumns) -> dict[str, Any]:
     return {
         "name": of.task,
-        "benchmark": of.benchmark.name,
         "n": of.first[-1],
         "n_runs": [len(runs) for runs in of.verdicts],
         "labels": [{"name": name, "kind": kind} for name, kind in kinds_of(of.benchmark).items()],

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.report.columns import (
     TaskColumns,
     columns_of,
@@ -56,14 +57,9 @@ def make_report(
     n_frames: int = 4,
     n_framed: int = 50,
 ) -> Report:
-    """Make the page about results folders.
+    """Make the page about results folders or files, by default with all tasks and groups.
 
-    Args:
-        folders: As given to lmms-eval as ``--output_path``; also results files.
-        settings: Where videos are.
-        tasks: Tasks and groups to show, all if empty.
-        n_frames: Frames of each video, 0 for none.
-        n_framed: Videos that have frames at most, those that score worst.
+    The ``n_framed`` videos that score worst have ``n_frames`` frames each.
 
     Raises:
         DataError: If a folder does not exist, or is named twice.
@@ -77,33 +73,30 @@ def make_report(
             there = ", ".join(by_name) or "none"
             raise SettingsError(f"--tasks: expected any of {there}, got {name!r:.80}")
     views = [by_name[name] for name in tasks or by_name]
-    names = [captioner.name for captioner in captioners]
     columns: list[TaskColumns] = []
-    logs = _Logs(names)
-    places: dict[tuple[object, ...], int] = {}
-    tasks_of_views = []
+    views_of_columns: list[View] = []
+    numbers: dict[tuple[object, ...], int] = {}
+    documents = []
     for view in views:
         # A group may be of an earlier run than one of its tasks by itself.
         keys = [(task, *(run and run.path for run in view.runs)) for task in view.tasks]
         for task, key in zip(view.tasks, keys, strict=True):
-            if key not in places:
-                places[key] = len(columns)
-                tables = [
-                    next((t for t in verdicts.tables if t.task == task), None) if verdicts else None
-                    for verdicts in view.verdicts
-                ]
-                columns.append(columns_of(task, tables))
-                logs.views.append(view)
-        tasks_of_views.append([places[key] for key in keys])
-    blocks = list(packed_blocks(logs.rows(columns)))
+            if key not in numbers:
+                numbers[key] = len(columns)
+                columns.append(columns_of(task, view.tables(task)))
+                views_of_columns.append(view)
+        documents.append({"tasks": [numbers[key] for key in keys]})
     missing: list[str] = []
-    documents = view_documents(views, captioners, missing)
+    blocks = list(packed_blocks(_texts(columns, views_of_columns, captioners, missing)))
+    for of_view, summary in zip(documents, view_documents(views, captioners, missing), strict=True):
+        of_view.update(summary)
     document = tasks_document(columns, len(captioners))
     pictures, frame_keys, no_frames, frame_notes = frames_of_rows(
         columns, document["rows"], settings, n_frames=n_frames, n_framed=n_framed
     )
     document["rows"] |= {"frames": frame_keys, "no_frames": no_frames}
-    notes = list(dict.fromkeys([*logs.notes(), *missing, *frame_notes]))
+    notes = list(dict.fromkeys([*missing, *frame_notes]))
+    names = [captioner.name for captioner in captioners]
     core = {
         "title": f"Captions of {listed(names) if names else 'no run'}",
         "made_by": f"{DISTRIBUTION} {package_version()}",
@@ -111,13 +104,9 @@ def make_report(
         "notes": notes,
         "captioners": [whole(name) for name in names],
         "runs": run_documents(captioners),
-        "views": [
-            {**of_view, "tasks": tasks}
-            for of_view, tasks in zip(documents, tasks_of_views, strict=True)
-        ],
+        "views": documents,
         "block_rows": BLOCK_ROWS,
         "n_blocks": len(blocks),
-        "has_replies": logs.has_replies,
         **document,
     }
     packs = {"core": packed_json(_written(core)), "questions": packed(question_bytes(columns))}
@@ -127,53 +116,34 @@ def make_report(
     return Report(_render(core["title"], packs), not views, [*missing_runs, *notes])
 
 
-class _Logs:
-    """Sample logs, read task by task."""
-
-    def __init__(self, captioners: Sequence[str]) -> None:
-        self.views: list[View] = []
-        """The view that each task is of."""
-        self.has_replies = False
-        self._captioners = captioners
-        self._broken: list[str] = []
-        self._without: dict[str, list[str]] = {}
-        """Captioner to its tasks without a sample log."""
-
-    def rows(self, tasks: Sequence[TaskColumns]) -> Iterator[Row]:
-        """Yield the texts of all tasks."""
-        for of, view in zip(tasks, self.views, strict=True):
-            logs = [self._read(of.task, view, side) for side in range(len(self._captioners))]
-            self.has_replies |= any(
-                caption.judgements
-                for log in logs
-                for of_video in log.values()
-                for caption in of_video
-            )
-            yield from text_rows(of, logs)
-
-    def _read(self, task: str, view: View, side: int) -> Mapping[str, Sequence[LoggedCaption]]:
-        run, captioner = view.runs[side], self._captioners[side]
-        if run is None:
-            return {}
-        if not run.has_samples(task):
-            self._without.setdefault(captioner, []).append(task)
-            return {}
-        try:
-            return logged_captions(run, task)
-        except DataError as error:
-            self._broken.append(f"{captioner}: {without_folders(str(error))}")
-            return {}
-
-    def notes(self) -> list[str]:
-        """Return what is missing, a sentence each."""
-        if not self._without:
-            return self._broken
-        few = [f"{name} ({plural(len(of), 'task')})" for name, of in self._without.items()]
-        sentence = (
+def _texts(
+    tasks: Sequence[TaskColumns],
+    views: Sequence[View],
+    captioners: Sequence[Captioner],
+    missing: list[str],
+) -> Iterator[Row]:
+    """Yield the texts of all tasks from the logs of their views' runs, read task by task."""
+    without: dict[str, list[str]] = {}
+    for of, view in zip(tasks, views, strict=True):
+        logs: list[Mapping[str, Sequence[LoggedCaption]]] = []
+        for captioner, run in zip(captioners, view.runs, strict=True):
+            logs.append({})
+            if run is None:
+                continue
+            if not run.has_samples(of.task):
+                without.setdefault(captioner.name, []).append(of.task)
+                continue
+            try:
+                logs[-1] = logged_captions(run, of.task)
+            except DataError as error:
+                missing.append(f"{captioner.name}: {without_folders(str(error))}")
+        yield from text_rows(of, logs)
+    if without:
+        few = [f"{name} ({plural(len(of), 'task')})" for name, of in without.items()]
+        missing.append(
             f"No captions, gold answers and replies of {listed(few)}: run again with "
             "--log_samples, which asks the judge nothing that it was asked before."
         )
-        return [*self._broken, sentence]
 
 
 def _written(value: Any) -> Any:  # noqa: ANN401 - of JSON's types

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of
 from lmms_eval_captions.analysis.results_folder import RunResults
-from lmms_eval_captions.analysis.task_table import Verdicts
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.signature import RESULTS
@@ -39,16 +39,22 @@ class View:
         tables = [table for verdicts in filter(None, self.verdicts) for table in verdicts.tables]
         return list(dict.fromkeys(table.task for table in tables))
 
+    def tables(self, task: str) -> list[TaskTable | None]:
+        """Return what each captioner has of one of the tasks."""
+        return [
+            next((table for table in verdicts.tables if table.task == task), None)
+            if verdicts
+            else None
+            for verdicts in self.verdicts
+        ]
+
 
 def captioners_and_views(
     folders: Sequence[Path], missing: list[str]
 ) -> tuple[list[Captioner], list[View]]:
     """Return the captioners of results folders, with all that can be read of them.
 
-    Args:
-        folders: As given to lmms-eval as ``--output_path``; also results files. One without
-            results, such as that of a run that was ended, is named as missing.
-        missing: Collects missing parts, a sentence each.
+    ``missing`` collects missing parts, such as the results of a run that was ended.
 
     Raises:
         DataError: If a folder does not exist, or is named twice.

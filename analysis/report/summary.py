@@ -38,13 +38,7 @@ _SCOPE: Final = {
 def view_documents(
     views: Sequence[View], captioners: Sequence[Captioner], missing: list[str]
 ) -> list[Document]:
-    """Return what the page shows of each task and group.
-
-    Args:
-        views: The tasks and groups.
-        captioners: All of the report.
-        missing: Collects what cannot be read.
-    """
+    """Return what the page shows of each task and group; collect what cannot be read."""
 
     @cache
     def comparer(sides: tuple[int, ...]) -> Comparer:
@@ -70,7 +64,6 @@ def view_documents(
         documents.append(
             {
                 "name": view.name,
-                "benchmark": benchmark.name,
                 "headline": benchmark.headline,
                 "headline_means": benchmark.headline_means,
                 "has_misses": bool(benchmark.missed or benchmark.wrong),
@@ -208,7 +201,6 @@ def _scores(metrics: Sequence[str], results: TaskResults) -> Document:
             name: {
                 "figure": [of.value, of.low, of.high],
                 "deviation": of.deviation,
-                "judge_share": of.judge_share,
             }
             for name in metrics
             if (of := measured.get(name)) is not None

@@ -127,14 +127,7 @@ def _resized(frames: Frames, height: int, width: int) -> Frames:
 
 
 class ClipModel:
-    """CLIP checkpoint of transformers, which embeds pictures and texts.
-
-    Args:
-        name: Folder, or name of a checkpoint on this machine.
-
-    Raises:
-        SettingsError: If it cannot be opened as a CLIP model.
-    """
+    """CLIP checkpoint of transformers on this machine, which embeds pictures and texts."""
 
     def __init__(self, name: str) -> None:
         import torch

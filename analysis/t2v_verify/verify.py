@@ -73,10 +73,6 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
         ``captioners``: means by generator and captioner; ``correlations`` of these with scores;
         ``originals``; ``videos``; ``judge``; ``remarks``; all of JSON's types.
 
-    Raises:
-        DataError: If a folder or a file cannot be used.
-        SettingsError: If the CLIP model or the judge cannot be used.
-
     Source:
         VidCapBench, section 4.4 and figures 4 and 5. Deviation: FVD is not computed, as it needs
         the weights of an I3D network.
@@ -85,6 +81,9 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
 
     if options.captions is not None and options.clip is None:
         raise SettingsError("--captions: captions are compared by a CLIP model; give --clip, too")
+    for name in ("generated", "original"):
+        if not getattr(options, name).is_dir():
+            raise DataError(f"--{name} {getattr(options, name)}: no such folder")
     videos = _find_generated(options.generated)
     originals = _find_originals(options.original, {video for *_, video in videos})
     # The user's files are read before an hour of work is spent.
@@ -124,8 +123,6 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
 
 
 def _find_generated(folder: Path) -> dict[Key, Path]:
-    if not folder.is_dir():
-        raise DataError(f"--generated {folder}: no such folder")
     found: dict[Key, Path] = {}
     for path in files_below(folder):
         if path.suffix.lower() not in _ENDINGS:
@@ -150,8 +147,6 @@ def _find_generated(folder: Path) -> dict[Key, Path]:
 
 
 def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
-    if not folder.is_dir():
-        raise DataError(f"--original {folder}: no such folder")
     index = index_videos(folder)
     originals = {video: index[video] for video in sorted(videos) if video in index}
     if not originals:
@@ -163,12 +158,7 @@ def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
 
 
 def _read_ratings(path: Path) -> list[tuple[Key, Measures]]:
-    """Read ratings by people, whole numbers from 1 to 5; an empty cell is a dimension not rated.
-
-    Args:
-        path: Table with ``captioner``, ``video``, ``rater``, ``VA``, ``SC``, ``AR``, ``LC``, and
-            ``generator`` if there are several.
-    """
+    """Read ratings by people, whole numbers from 1 to 5; an empty cell is a dimension not rated."""
     ratings: dict[tuple[Key, str], Measures] = {}
     for where, row in read_user_table(path, _COLUMNS):
         key, rater = _key(row, where), _text(row, "rater", where)
@@ -197,11 +187,9 @@ def _read_captions(path: Path) -> dict[tuple[str, str], str]:
 
 
 def _read_scores(paths: Sequence[Path]) -> Scores:
-    """Read scores of captioners from one table, or from results folders of lmms-eval.
+    """Read scores from a table with ``captioner`` and columns of numbers, or from results folders.
 
-    Args:
-        paths: A table with ``captioner`` and columns of numbers; or folders named like the
-            captioners, of which every metric of every task is a score.
+    Folders are named like the captioners; every metric of every task is a score.
     """
     if len(paths) > 1 or paths[0].suffix.lower() not in (".csv", ".jsonl", ".json"):
         return _scores_of_runs(paths)

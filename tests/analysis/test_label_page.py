@@ -196,26 +196,19 @@ def test_slips_of_the_hand_cost_nothing(browser: Any, tmp_path: Path) -> None:
     assert sum(page.evaluate(flags)) == 1
 
 
-@pytest.mark.parametrize("given", ["", "Ann"])
-def test_the_name_is_asked_before_the_first_question(
-    given: str, browser: Any, tmp_path: Path
-) -> None:
+def test_the_name_is_asked_before_the_first_question(browser: Any, tmp_path: Path) -> None:
     """No shortcut answers anything before; none is typed into a name that is filled in."""
     judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS})
-    write_page(tmp_path / "page.html", page_of(tmp_path, n=5, annotator=given))
+    write_page(tmp_path / "page.html", page_of(tmp_path, n=5))
     asked: list[str] = []
     context = browser.new_context(accept_downloads=True)
     page = _opened(context, tmp_path, asked)
     assert page.locator("#start").is_visible()
     assert not page.locator("#main").is_visible()
     assert not page.locator("#export").is_visible()
-    if given:
-        for key in ("2", "s", "x", "ArrowRight"):
-            page.keyboard.press(key)
-    else:
-        page.keyboard.press("Enter")
-        assert "name first" in page.inner_text("#message")
-        page.keyboard.type(" Ann ")
+    page.keyboard.press("Enter")
+    assert "name first" in page.inner_text("#message")
+    page.keyboard.type(" Ann ")
     assert page.evaluate("Object.keys(state.rows).length") == 0
     page.keyboard.press("Enter")
     assert page.locator("#main").is_visible()
@@ -227,6 +220,8 @@ def test_the_name_is_asked_before_the_first_question(
     reload_saved(page)
     assert page.inner_text("#count").startswith("2 of 5 answered")
     page.click("#rename")
+    for key in ("2", "s", "x", "ArrowRight"):
+        page.keyboard.press(key)
     assert page.input_value("#annotator") == "Ann"
     page.fill("#annotator", "Bob")
     page.keyboard.press("Enter")

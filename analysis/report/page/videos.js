@@ -81,7 +81,7 @@ function detailElements(row, places, texts) {
   const pictures = framesOf(row).filter((source) => String(source).startsWith("data:image/"));
   const frameBox = pictures.length ? h("div", { class: "frames" }, pictures.map((src, place) => h("img", { src, alt: "frame " + (place + 1) + " of " + pictures.length }))) : h("p", { class: "soft", dir: "auto" }, "No frames: " + (core.rows.no_frames[row] || "none in this report") + ".");
   const hasTexts = texts.captions.some((text) => typeof text === "string");
-  return [frameBox, ...(hasTexts || core.has_replies ? [] : [h("p", { class: "note" }, NO_TEXT)]), captionsElement(row, texts), questionsElement(row, places, texts)];
+  return [frameBox, ...(hasTexts ? [] : [h("p", { class: "note" }, NO_TEXT)]), captionsElement(row, texts), questionsElement(row, places, texts)];
 }
 function captionsElement(row, texts) {
   return h("div", { class: "captions" }, names().map((name, captioner) => {
