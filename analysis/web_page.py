@@ -1,4 +1,4 @@
-"""Pages that are one file of HTML and load nothing: their data, documents and video frames."""
+"""Pages that are one file of HTML and load nothing: logged captions, documents and video frames."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import gzip
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lmms_eval_captions.analysis.results_folder import RunResults
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.data.hub import has_videos
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
 if TYPE_CHECKING:
-    from jinja2 import Template
-
     from lmms_eval_captions.judges.settings import DataSettings
 
 _QUALITY: Final = 72
@@ -28,20 +26,60 @@ NO_VIDEOS: Final = (
     "the videos are not on this machine; set LMMS_CAPTIONS_DATA to the folder that has them"
 )
 
+Judgement = Mapping[str, Any]
 Documents = Mapping[str, Mapping[str, Any]]
 """Documents of a task by the id of their video."""
 Frames = tuple[dict[str, list[str]], dict[str, str]]
 """A video's key to its frames as addresses of JPEG data, and key to why there are none."""
 
 
-def page_template(path: Path) -> Template:
-    """Return a template that escapes all values that are not marked as safe."""
+class LoggedCaption(NamedTuple):
+    """A judged caption of a sample log."""
+
+    text: str
+    digest: str
+    """Empty if the log has none."""
+    judgements: Sequence[Judgement]
+    """Judgements of all judge runs; those of a run in the order of the questions."""
+
+
+def logged_captions(run: RunResults, task: str) -> dict[str, list[LoggedCaption]]:
+    """Return the judged captions of each video, which may have several, in the log's order.
+
+    Raises:
+        DataError: If the run has no sample log of the task, or it cannot be read to its end.
+    """
+    headline = benchmark_of_task(task).headline
+    captions: dict[str, list[LoggedCaption]] = {}
+    for sample in run.samples(task):
+        item: Any = sample.get(headline)
+        if not isinstance(item, dict):
+            continue
+        text: Any = sample.get("filtered_resps") or sample.get("resps") or ""
+        while isinstance(text, list):
+            text = text[0] if text else ""
+        judgements = [said for said in item.get("judgements") or () if isinstance(said, dict)]
+        logged = LoggedCaption(str(text), str(item.get("caption_digest") or ""), judgements)
+        captions.setdefault(str(item.get("video_id")), []).append(logged)
+    return captions
+
+
+def render_page(folder: Path, **values: object) -> str:
+    """Return a folder's ``page.html`` with values, which it escapes if they are not marked as safe.
+
+    Its policy knows its own style and scripts by their hashes; nothing else runs.
+    """
     from jinja2 import Environment, FileSystemLoader
 
     environment = Environment(
-        loader=FileSystemLoader(path.parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template(path.name)
+    environment.filters["source_hash"] = _source_hash
+    return environment.get_template("page.html").render(values)
+
+
+def _source_hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"
 
 
 def json_in_html(data: object) -> str:
@@ -65,11 +103,6 @@ def packed_json(data: object) -> str:
     return packed(text.encode("utf-8", "replace"))
 
 
-def source_hash(text: str) -> str:
-    """Return what a page's policy knows its own style and script by; nothing else runs."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"
-
-
 def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) -> Documents:
     """Return the documents of a task by video; none if they are not at hand.
 
@@ -88,16 +121,18 @@ def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) 
 
 
 def video_file(
-    settings: DataSettings, benchmark: Benchmark[Any, Any], doc: Mapping[str, Any]
+    settings: DataSettings, documents: Mapping[str, Documents], task: str, video: str
 ) -> Path:
-    """Return the file of a document's video; nothing is downloaded.
+    """Return the file of a video of a task; nothing is downloaded.
 
     Raises:
         DataError: If it is not at hand.
     """
-    if settings.data is None and not has_videos(benchmark.source, settings.cache):
+    source = benchmark_of_task(task).source
+    is_absent = settings.data is None and not has_videos(source, settings.cache)
+    if is_absent or video not in documents[task]:
         raise DataError(NO_VIDEOS)
-    return Path(benchmark.video_path(settings, doc))
+    return Path(benchmark_of_task(task).video_path(settings, documents[task][video]))
 
 
 def frames_of(

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.gradings import Grading
-from lmms_eval_captions.analysis.web_page import (
-    frames_of,
-    json_in_html,
-    page_template,
-    source_hash,
-)
+from lmms_eval_captions.analysis.web_page import frames_of, json_in_html, render_page
 
 _HERE: Final = Path(__file__).parent
 _MOST_BYTES: Final = 50_000_000
@@ -52,14 +47,7 @@ def render(title: str, data: Mapping[str, object]) -> str:
     """Return the page as HTML; title and texts of the data may hold anything."""
     # The template includes style, script and JSON as they are and escapes everything else.
     style, script = (_HERE.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
-    return page_template(_HERE / "page.html").render(
-        title=title,
-        style=style,
-        script=script,
-        style_hash=source_hash(style),
-        script_hash=source_hash(script),
-        data=json_in_html(data),
-    )
+    return render_page(_HERE, title=title, style=style, script=script, data=json_in_html(data))
 
 
 def item_of(task: str, video: str, row: Mapping[str, object], **fields: object) -> Item:

@@ -22,8 +22,13 @@ from lmms_eval_captions.analysis.label.sampling import (
     judged_pairs,
     strata_of,
 )
-from lmms_eval_captions.analysis.sample_log import LoggedCaption, logged_captions
-from lmms_eval_captions.analysis.web_page import NO_VIDEOS, Documents, documents_of, video_file
+from lmms_eval_captions.analysis.web_page import (
+    Documents,
+    LoggedCaption,
+    documents_of,
+    logged_captions,
+    video_file,
+)
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, our_benchmarks
@@ -226,11 +231,7 @@ def _videos(
     items: Sequence[Item], documents: Mapping[str, Documents], settings: DataSettings
 ) -> dict[str, Callable[[], Path]]:
     """Return functions that find the videos of questions, by key."""
-
-    def find(item: Item) -> Path:
-        task, video = item["task"], item["video_id"]
-        if video not in documents[task]:
-            raise DataError(NO_VIDEOS)
-        return video_file(settings, benchmark_of_task(task), documents[task][video])
-
-    return {item["frames"]: partial(find, item) for item in items}
+    return {
+        item["frames"]: partial(video_file, settings, documents, item["task"], item["video_id"])
+        for item in items
+    }

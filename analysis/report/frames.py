@@ -47,8 +47,7 @@ def frames_of_rows(
     for row in _worst_first(tasks, rows):
         of, video = videos[row]
         if video in documents[of.task] and len(chosen) < n_framed:
-            doc = documents[of.task][video]
-            chosen.setdefault(keys[row], partial(video_file, settings, of.benchmark, doc))
+            chosen.setdefault(keys[row], partial(video_file, settings, documents, of.task, video))
     pictures, reasons = frames_of(
         chosen, n_frames=n_frames, most_bytes=_MAX_BYTES, longest=_MAX_SIDE
     )

@@ -17,14 +17,14 @@ from lmms_eval_captions.analysis.report.frames import frames_of_rows
 from lmms_eval_captions.analysis.report.runs import View, captioners_and_views, without_folders
 from lmms_eval_captions.analysis.report.summary import run_documents, view_documents, warnings_of
 from lmms_eval_captions.analysis.report.texts import BLOCK_ROWS, Row, packed_blocks, text_rows
-from lmms_eval_captions.analysis.sample_log import LoggedCaption, logged_captions
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.analysis.web_page import (
+    LoggedCaption,
     json_in_html,
+    logged_captions,
     packed,
     packed_json,
-    page_template,
-    source_hash,
+    render_page,
 )
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
@@ -162,10 +162,9 @@ def _render(title: object, packs: Mapping[str, str]) -> str:
     style = _read("page.css")
     script = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     library = _read(f"vendor/{LIBRARY}/echarts.min.js")
-    return page_template(_PAGE / "page.html").render(
-        title=title, packs=packs, style=style, script=script, library=library,
-        style_hash=source_hash(style), script_hash=source_hash(script),
-        library_hash=source_hash(library), library_name=LIBRARY,
+    return render_page(
+        _PAGE, title=title, packs=packs, style=style, script=script, library=library,
+        library_name=LIBRARY,
     )  # fmt: skip
 
 

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from lmms_eval_captions.analysis.report.columns import TaskColumns
-from lmms_eval_captions.analysis.sample_log import Judgement, LoggedCaption
-from lmms_eval_captions.analysis.web_page import packed_json
+from lmms_eval_captions.analysis.web_page import Judgement, LoggedCaption, packed_json
 from lmms_eval_captions.judges.files import whole
 
 BLOCK_ROWS: Final = 64
