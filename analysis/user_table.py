@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
+from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import parse_json, read_whole
@@ -12,6 +13,7 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import read_numbered_jsonl
 from lmms_eval_captions.model_wrappers.caption_files.tables import open_csv
 
 Row = Mapping[str, object]
+ID_KEYS: Final = ("video_id", "id", "vname", "video")
 
 
 def read_user_table(path: Path, columns: Sequence[str]) -> list[tuple[str, Row]]:
@@ -73,3 +75,42 @@ def number_of(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if isfinite(number) else None
+
+
+def read_scores(
+    path: Path, keys: Sequence[str] = ID_KEYS, *, is_strict: bool = False
+) -> dict[str, dict[str, float]]:
+    """Read every column of numbers of a file; return scores by column and item.
+
+    Args:
+        path: See :func:`read_user_table`.
+        keys: Columns of which one names a row's item.
+        is_strict: Whether a cell that is neither empty nor a number is an error; otherwise it is
+            left out.
+
+    Raises:
+        DataError: If the file cannot be read, a row names no item, an item occurs twice, or there
+            is no number.
+    """
+    scores: dict[str, dict[str, float]] = {}
+    seen: set[str] = set()
+    for where, row in read_user_table(path, keys):
+        item = next(filter(None, (name_of(row.get(key)) for key in keys)), None)
+        if item is None:
+            raise DataError(
+                f"{where}: expected {' or '.join(keys)} with a name in every row, got {row!r:.80}"
+            )
+        if item in seen:
+            raise DataError(f"{path}: expected one row per item, {item!r:.80} has two")
+        seen.add(item)
+        for column, cell in row.items():
+            number = None if column in keys else number_of(cell)
+            if number is not None:
+                scores.setdefault(column, {})[item] = number
+            elif is_strict and column not in keys and cell not in ("", None):
+                raise DataError(
+                    f"{where}: expected a number under {column!r:.80}, got {cell!r:.80}"
+                )
+    if not scores:
+        raise DataError(f"{path}: expected a column of numbers, found none in {len(seen)} rows")
+    return scores

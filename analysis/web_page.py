@@ -145,8 +145,8 @@ def frames_of(
     """Return evenly spaced frames of video files.
 
     Args:
-        videos: Key of each video, and a function that returns its file or raises
-            :class:`DataError`, in the order in which they are asked about.
+        videos: Key of each video to a function that returns its file or raises
+            :class:`DataError`.
         n_frames: Frames of each video.
         most_bytes: Bytes of all frames together; videos beyond it have none.
         longest: Longer side of a frame, in pixels.

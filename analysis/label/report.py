@@ -45,11 +45,7 @@ class Report(NamedTuple):
 
 
 def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Report:
-    """Report on labels of graded questions.
-
-    Raises:
-        DataError: If the labels are not of these runs.
-    """
+    """Report on labels of graded questions."""
     domains, left_out = domains_of(labels, captioners)
     tasks = [
         {
@@ -177,13 +173,7 @@ def _notes(several: Sequence[Document]) -> Iterator[str]:
 
 
 def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, seed: int) -> Report:
-    """Report Elo, Bradley-Terry and how metrics correlate with them.
-
-    Args:
-        choices: See :class:`Labels`; at least one.
-        captioners: Runs whose metrics are correlated with the ratings; may be none.
-        seed: Seed of Elo's draws.
-    """
+    """Report Elo, Bradley-Terry and how the captioners' metrics, if any, correlate with them."""
     names = sorted({*choices["first"], *choices["second"]})
     matches = np.searchsorted(names, choices[["first", "second"]].to_numpy(str))
     scores = choices["score"].to_numpy()

@@ -51,12 +51,7 @@ _WHICH_IS_BETTER: Final = Grading(
 def verdict_page(
     captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
 ) -> Page:
-    """Return the page on which people grade what a judge graded.
-
-    Raises:
-        DataError: If sample logs are missing, or the benchmark's files if its questions need them.
-        SettingsError: If a task, or what to stratify by, is not known.
-    """
+    """Return the page on which people grade what a judge graded."""
     import pandas as pd
 
     gradings = {
@@ -179,10 +174,6 @@ def side_by_side_page(
     captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
 ) -> Page:
     """Return the page on which people choose between two captions, without captioners' names.
-
-    Raises:
-        DataError: If sample logs are missing, or no video has two different captions.
-        SettingsError: If there is one captioner, or a task that not all have.
 
     Source:
         AuroraCap, appendix O and figure O17: captions of two random models for the same video.

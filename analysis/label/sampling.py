@@ -21,13 +21,9 @@ FEATURES: Final = {"captioner": "captioner", "task": "task", "verdict": "first_v
 def judged_pairs(captioner: Captioner, task: str) -> tuple[TaskTable, pd.DataFrame]:
     """Return a task's verdicts and its pairs with a verdict in at least one judge run.
 
-    Returns:
-        The task's table, and a row per pair with its columns and ``captioner``, ``task`` and
-        ``first_verdict``. A column of values holds a tuple per judge run with a verdict, each what
-        metrics read of the pair; missing if no run has one.
-
-    Raises:
-        DataError: If the verdicts cannot be read, or are of a sample of the questions.
+    Pairs have the table's columns and ``captioner``, ``task`` and ``first_verdict``. A column of
+    values holds a tuple per judge run with a verdict, each what metrics read of the pair; missing
+    if no run has one.
     """
     (table,) = captioner.verdicts(task, sampled=False).tables
     asked, benchmark = table.asked(), table.benchmark
@@ -65,15 +61,10 @@ def strata_of(pairs: pd.DataFrame, by: Sequence[str]) -> list[str]:
 
 
 def draw(strata: Sequence[str], n: int, seed: int) -> list[int]:
-    """Draw a sample; return its indices in random order.
+    """Draw up to n pairs by their strata; return their indices in random order.
 
     Strata get as equal shares as their sizes allow. A person who stops early has labelled a random
-    sample, too.
-
-    Args:
-        strata: Stratum of each pair.
-        n: How many to draw, at most all.
-        seed: The same seed draws the same sample.
+    sample, too. The same seed draws the same sample.
 
     >>> strata = ["a"] * 100 + ["b"] * 3 + ["c"] * 50
     >>> Counter(strata[index] for index in draw(strata, 21, seed=0))

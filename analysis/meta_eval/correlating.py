@@ -10,7 +10,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from lmms_eval_captions.analysis.meta_eval.published_sets import RatedCaption, RatedSet
-from lmms_eval_captions.analysis.meta_eval.scores import Column, all_columns
+from lmms_eval_captions.analysis.user_table import read_scores
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.classic_metrics import CLASSIC, classic_scores
 from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 from lmms_eval_captions.metrics.correlation import annotator_tau, kendall_interval, kendall_tau
 from lmms_eval_captions.metrics.intervals import interval
@@ -26,6 +28,50 @@ _PAPER_FOIL: Final = {
 
 Document = dict[str, Any]
 """Findings of JSON's types."""
+Column = tuple[str, Sequence[float | None], str]
+"""A metric, its value of each candidate, and a note on them."""
+
+
+def all_columns(
+    score_files: Sequence[Path],
+    names: Sequence[Sequence[str]],
+    items: Sequence[Any] | None,
+    notes: list[str],
+) -> list[Column]:
+    """Return the columns of the user's score files, then BLEU, ROUGE-L, METEOR and CIDEr.
+
+    Args:
+        score_files: See :func:`read_scores`.
+        names: Names that each candidate may have.
+        items: Candidates with their references; ``None`` to leave the classic metrics out.
+        notes: Collects why classic metrics cannot be computed, which are empty then.
+    """
+    columns: list[Column] = []
+    for path in score_files:
+        for metric, scores in read_scores(path).items():
+            used = [next((name for name in of if name in scores), None) for of in names]
+            values = [None if name is None else scores[name] for name in used]
+            n_missing, n_others = values.count(None), len(scores.keys() - set(used))
+            if n_missing == len(values):
+                examples = " or ".join(map(repr, dict.fromkeys(names[0])))
+                hint = " (--items writes all)" if len(names[0]) == 1 else ""
+                raise DataError(
+                    f"{path}: expected scores of the rated captions, such as {examples}{hint}; "
+                    f"column {metric!r} has {', '.join(list(scores)[:3])}"
+                )
+            counts = [f"candidates without a value: {n_missing:,}"] if n_missing else []
+            counts += [f"values of no candidate: {n_others:,}"] if n_others else []
+            columns.append((metric, values, "; ".join(counts)))
+    if items is None:
+        return columns
+    try:
+        classic: Mapping[str, Sequence[float | None]] = classic_scores(
+            [item.candidate for item in items], [item.references for item in items]
+        )
+    except DataError as error:
+        notes.append(str(error))
+        return [*columns, *((metric, [None] * len(items), "see below") for metric in CLASSIC)]
+    return [*columns, *((metric, classic[metric], "") for metric in CLASSIC)]
 
 
 def meta_eval_ratings(

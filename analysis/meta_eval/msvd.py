@@ -8,9 +8,13 @@ from math import isnan
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.analysis.meta_eval.correlating import Document, correlated
+from lmms_eval_captions.analysis.meta_eval.correlating import (
+    Column,
+    Document,
+    all_columns,
+    correlated,
+)
 from lmms_eval_captions.analysis.meta_eval.published_sets import RatedSet
-from lmms_eval_captions.analysis.meta_eval.scores import Column, Values, all_columns
 from lmms_eval_captions.judges.endpoint.request import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
@@ -121,6 +125,6 @@ def _judged(setting: Setting, dimension: str, records: Sequence[CaptionRecord]) 
     if is_nan("correlation", records):
         return name, [None] * len(records), "too many candidates are unscored, see the log"
     scores = [caption_score(metric, record, record.values[dimension]) for record in records]
-    values: Values = [None if isnan(score) else score for score in scores]
+    values = [None if isnan(score) else score for score in scores]
     is_smoke_test = any(record.judge == _SMOKE_TEST for record in records)
     return name, values, "smoke test, not a score" if is_smoke_test else ""

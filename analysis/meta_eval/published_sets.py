@@ -1,17 +1,9 @@
-"""Published sets of rated captions other than MSVD-Eval: Flickr8k, VATEX-EVAL and FOIL.
+"""Published sets of rated captions other than MSVD-Eval, as ``msvd_eval/README.md`` has them.
 
-Flickr8k-Expert and Flickr8k-CF (G-VEval's Table 2): ``flickr8k.json`` and
-``crowdflower_flickr8k.json`` as PAC-S and G-VEval read them, ``{image id: {"image_path",
-"ground_truth": [texts], "human_judgement": [{"caption", "rating"}, ...]}}``. A caption that experts
+Flickr8k-Expert and Flickr8k-CF (G-VEval's Table 2) as PAC-S reads them: a caption that experts
 rated occurs three times in a row, once per expert; a rating may be ``NaN`` and is left out then.
-
-VATEX-EVAL (Table 3): pickled arrays of numpy that EMScore released: ``candidates_list.pkl``
-(n captions), ``gts_list.pkl`` (n x 10 references), ``human_scores.pkl`` (3 x n ratings, in any
-shape that ``reshape(3, -1)`` takes) and ``video_ids.pkl`` (n names).
-
-FOIL (Table 7): ``foilv1.0_test_2017.json`` (``annotations``: each with ``id``, ``image_id``,
-``caption`` and ``foil``, true for the wrong one; the right one has the same ``id``) and COCO's
-``captions_val2014.json``, whose other captions of the image are the references.
+VATEX-EVAL (Table 3): pickled arrays of numpy that EMScore released; ratings in any shape that
+``reshape(3, -1)`` takes. FOIL (Table 7): the right and the wrong caption have the same ``id``.
 """
 
 from __future__ import annotations

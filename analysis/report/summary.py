@@ -91,10 +91,8 @@ def run_documents(captioners: Sequence[Captioner]) -> list[Document]:
     for captioner in captioners:
         for run in {run.path: run for run in captioner.runs.values()}.values():
             names = [name for name, of in captioner.runs.items() if of.path == run.path]
-            totals = run.judging.get("judging")
-            totals = totals if isinstance(totals, dict) else {}
-            stored, retried = totals.get("from_store"), totals.get("retried")
-            retried = retried if isinstance(retried, dict) else {}
+            totals: Any = run.judging.get("judging") or {}
+            stored, retried = totals.get("from_store"), totals.get("retried") or {}
             judges = dict.fromkeys(_judge(run.tasks[name]) for name in names)
             found.append(
                 {
@@ -103,7 +101,7 @@ def run_documents(captioners: Sequence[Captioner]) -> list[Document]:
                     "judge": ", ".join(filter(None, judges)),
                     "finished": str(run.judging.get("finished") or run.document.get("date") or ""),
                     "calls": totals.get("calls"),
-                    "cached": sum(stored.values()) if isinstance(stored, dict) else None,
+                    "cached": None if stored is None else sum(stored.values()),
                     "cost": _cost(totals),
                     "retried": ", ".join(f"{n:,} {why}" for why, n in retried.items()),
                     "file": run.path.name,
@@ -117,9 +115,8 @@ def _cost(totals: Mapping[str, Any]) -> str:
         return ""
     if totals["usd"] is not None:
         return f"${totals['usd']:,.2f}"
-    by_model = totals.get("usd_by_model")
-    costs = by_model.values() if isinstance(by_model, dict) else ()
-    known = [usd for usd in costs if isinstance(usd, int | float)]
+    by_model = totals.get("usd_by_model") or {}
+    known = [usd for usd in by_model.values() if usd is not None]
     return f"${sum(known):,.2f} and more" if known else "price unknown"
 
 

@@ -25,7 +25,13 @@ from lmms_eval_captions.analysis.t2v_verify.similarity import (
     likeness,
     steadiness,
 )
-from lmms_eval_captions.analysis.user_table import Row, name_of, number_of, read_user_table
+from lmms_eval_captions.analysis.user_table import (
+    Row,
+    name_of,
+    number_of,
+    read_scores,
+    read_user_table,
+)
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.data.files import files_below, index_videos
 from lmms_eval_captions.metrics.correlation import correlations
@@ -191,30 +197,10 @@ def _read_scores(paths: Sequence[Path]) -> Scores:
 
     Folders are named like the captioners; every metric of every task is a score.
     """
-    if len(paths) > 1 or paths[0].suffix.lower() not in (".csv", ".jsonl", ".json"):
-        return _scores_of_runs(paths)
+    if len(paths) == 1 and paths[0].suffix.lower() in (".csv", ".jsonl", ".json"):
+        return read_scores(paths[0], ["captioner"], is_strict=True)
     scores: Scores = {}
-    for where, row in read_user_table(paths[0], _COLUMNS):
-        name = _text(row, "captioner", where)
-        for column, cell in row.items():
-            if column == "captioner" or cell in ("", None):
-                continue
-            number = number_of(cell)
-            if number is None:
-                raise DataError(
-                    f"{where}: expected a number under {column!r:.80}, got {cell!r:.80}"
-                )
-            if name in scores.setdefault(column, {}):
-                raise DataError(f"{where}: {name!r:.80} has two rows")
-            scores[column][name] = number
-    if not scores:
-        raise DataError(f"{paths[0]}: expected a column of scores next to 'captioner', got none")
-    return scores
-
-
-def _scores_of_runs(folders: Sequence[Path]) -> Scores:
-    scores: Scores = {}
-    for captioner in captioners_of(folders):
+    for captioner in captioners_of(paths):
         for task in captioner.runs:
             for metric, value in captioner.results(task).scores.items():
                 if isfinite(value):

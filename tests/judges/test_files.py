@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lmms_eval_captions.analysis.check import Limits, check_folder
-from lmms_eval_captions.analysis.meta_eval.scores import read_scores
+from lmms_eval_captions.analysis.user_table import read_scores
 from lmms_eval_captions.judges import files
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
