@@ -70,18 +70,12 @@ def frames_of_rows(
 
 
 def _worst_first(tasks: Sequence[TaskColumns], rows: Mapping[str, Any]) -> list[int]:
-    """Return the rows, the worst of each benchmark first, then the second of each."""
-    benchmarks = [tasks[number].benchmark for number in rows["task"]]
     scores = []
-    for row, benchmark in enumerate(benchmarks):
+    for row, number in enumerate(rows["task"]):
+        benchmark = tasks[number].benchmark
         metric = benchmark.metrics[benchmark.headline]
         values = [side[row] for side in rows["values"][benchmark.headline]]
         sign = 1 if metric.higher_is_better else -1
         shares = [sign * (v - metric.lowest) / metric.span for v in values if v is not None]
         scores.append(min(shares, default=inf))
-    n_before: Counter[str] = Counter()
-    ranks = {}
-    for row in sorted(range(len(scores)), key=lambda row: scores[row]):
-        ranks[row] = (n_before[benchmarks[row].name], scores[row], row)
-        n_before[benchmarks[row].name] += 1
-    return sorted(ranks, key=lambda row: ranks[row])
+    return sorted(range(len(scores)), key=lambda row: scores[row])

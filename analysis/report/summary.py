@@ -10,7 +10,6 @@ from typing import Any, Final
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.compare.comparison import Comparer
 from lmms_eval_captions.analysis.compare.report import answer
-from lmms_eval_captions.analysis.report.columns import LENGTHS
 from lmms_eval_captions.analysis.report.runs import View, without_folders
 from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults
 from lmms_eval_captions.analysis.tables import listed, plural
@@ -48,12 +47,6 @@ def view_documents(
     for view in views:
         benchmark = view.benchmark
         results = [None if run is None else run.tasks.get(view.name) for run in view.runs]
-        tables = [table for verdicts in filter(None, view.verdicts) for table in verdicts.tables]
-        rows = [table.rows for table in tables]
-        lengths = {
-            name for name, column in LENGTHS.items()
-            if any(column in of and of[column].notna().any() for of in rows)
-        }  # fmt: skip
         sides = tuple(side for side, verdicts in enumerate(view.verdicts) if verdicts is not None)
         compared: Document = {"answer": [], "ranking": {}, "differences": []}
         if len(sides) > 1:
@@ -79,7 +72,6 @@ def view_documents(
                 "signatures": [of and of.signature and str(of.signature) for of in results],
                 **compared,
                 "sections": list(_sections(view, missing)),
-                "lengths": [name for name in LENGTHS if name in lengths],
             }
         )  # fmt: skip
     return documents

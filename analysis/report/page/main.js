@@ -127,13 +127,15 @@ function showGroups() {
 }
 function showLength() {
   const box = inner("length");
-  byId("length").hidden = !view().lengths.length;
-  if (!view().lengths.length) { box.replaceChildren(); return; }
-  const what = view().lengths.includes(state.length) ? state.length : view().lengths[0];
+  const rowsShown = rowsOfView();
+  const lengths = ["words", "tokens"].filter((what) => core.rows[what].some((column) => rowsShown.some((row) => column[row] !== null)));
+  byId("length").hidden = !lengths.length;
+  if (!lengths.length) { box.replaceChildren(); return; }
+  const what = lengths.includes(state.length) ? state.length : lengths[0];
   const metric = metricOf(state.metric);
   const again = (set) => (value) => { set(value); showLength(); };
   const bar = h("div", { class: "bar" },
-    view().lengths.length > 1 ? choice("Length in", "length-in", view().lengths.map((one) => [one, one]), what, again((value) => { state.length = value; })) : null,
+    lengths.length > 1 ? choice("Length in", "length-in", lengths.map((one) => [one, one]), what, again((value) => { state.length = value; })) : null,
     choice("Metric", "length-metric", view().metrics.map((one) => [one.name, one.name]), metric.name, again((value) => { state.metric = value; })));
   const chart = chartBox("length-chart", metric.name + " of each caption over its length", 380);
   const table = h("div");
