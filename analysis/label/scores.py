@@ -156,22 +156,22 @@ def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
         return (nan, nan) if values is None or ratios is None else ratios([values], [source])[0][0]
 
     column = domain.table.head["values"][metric]
-    found = domain.pairs[domain.pairs[column].notna()].assign(source=sources)
+    pairs = domain.pairs[domain.pairs[column].notna()].assign(source=sources)
     judge = [
         [adds(values, source) for values in runs]
-        for runs, source in zip(found[column], found["source"], strict=True)
+        for runs, source in zip(pairs[column], pairs["source"], strict=True)
     ]
     labels = domain.labels["pair"].to_numpy()
     people = list(map(adds, domain.said(metric), sources[labels]))
-    found = found.assign(
-        values=[runs[0] for runs in found[column]],
+    pairs = pairs.assign(
+        values=[runs[0] for runs in pairs[column]],
         denominator=[runs[0][1] for runs in judge],
-        stratum=strata_of(found, domain.by),
-        has_label=found.index.isin(labels),
+        stratum=strata_of(pairs, domain.by),
+        has_label=pairs.index.isin(labels),
     )
-    found[_JUDGE] = np.array([np.mean(runs, axis=0) for runs in judge]).reshape(-1, 2)
-    found[_PEOPLE] = pd.DataFrame(people).groupby(labels).mean().reindex(found.index)
-    return found
+    pairs[_JUDGE] = np.array([np.mean(runs, axis=0) for runs in judge]).reshape(-1, 2)
+    pairs[_PEOPLE] = pd.DataFrame(people).groupby(labels).mean().reindex(pairs.index)
+    return pairs
 
 
 def _length_factors(verdicts: Verdicts, metric: str) -> list[float] | None:

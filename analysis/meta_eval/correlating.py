@@ -131,7 +131,7 @@ def _correlated(rated: RatedSet, rating: str, column: Column, n_resamples: int) 
     scores = [value for value in values if value is not None]
     ratings = [rated.ratings[rating][index] for index in scored]
     clusters = [rated.sources[index] for index in scored] if rated.sources else None
-    found: Document = {"metric": metric, "rating": rating, "n_items": len(scored)}
+    row: Document = {"metric": metric, "rating": rating, "n_items": len(scored)}
     for variant in _VARIANTS:
         tau, ends = nan, (nan, nan)
         if scored:
@@ -140,11 +140,11 @@ def _correlated(rated: RatedSet, rating: str, column: Column, n_resamples: int) 
                 scores, ratings, variant=variant, rng=np.random.default_rng(_SEED),
                 n_resamples=n_resamples, clusters=clusters, by_annotator=rated.by_annotator,
             )  # fmt: skip
-        found[f"tau_{variant}"] = 100 * tau
-        found[f"interval_{variant}"] = [100 * end for end in ends]
-    if not note and isnan(found["tau_b"]):
+        row[f"tau_{variant}"] = 100 * tau
+        row[f"interval_{variant}"] = [100 * end for end in ends]
+    if not note and isnan(row["tau_b"]):
         note = "all values are equal" if scored else "no value"
-    return {**found, "paper": rated.paper.get(metric, ""), "note": note}
+    return {**row, "paper": rated.paper.get(metric, ""), "note": note}
 
 
 def text_of(report: Document) -> str:

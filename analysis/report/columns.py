@@ -152,9 +152,9 @@ def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str,
         start += of.first[-1]
         nothing = [None] * len(of.captions)
         for side, table in enumerate(of.tables):
-            found = _values_of_captions(of, table)
+            values_of_side = _values_of_captions(of, table)
             for name, column in columns.items():
-                column[side] += found.get(name, nothing)
+                column[side] += values_of_side.get(name, nothing)
     values = {name: columns.pop(name) for name in metrics}
     return {
         "tasks": [_task_document(of) for of in tasks],
@@ -200,9 +200,9 @@ def _values_of_captions(of: TaskColumns, table: TaskTable | None) -> Mapping[str
             columns[name] = (captions[column], int)
     for metric in of.benchmark.metrics:
         columns[metric] = (caption_scores(table, metric), lambda score: round(score, 4))
-    found = {}
+    of_page = {}
     for name, (values, plain) in columns.items():
         column = pd.Series(list(values), captions.index, dtype=object).reindex(of.captions)
-        found[name] = [None if v is None or v != v else plain(v) for v in column]
-    found["state"] = [_ABSENT if state is None else state for state in found["state"]]
-    return found
+        of_page[name] = [None if v is None or v != v else plain(v) for v in column]
+    of_page["state"] = [_ABSENT if state is None else state for state in of_page["state"]]
+    return of_page

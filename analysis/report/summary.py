@@ -79,14 +79,14 @@ def view_documents(
 
 def run_documents(captioners: Sequence[Captioner]) -> list[Document]:
     """Return what was run, by which judge, and at what cost."""
-    found = []
+    documents = []
     for captioner in captioners:
         for run in {run.path: run for run in captioner.runs.values()}.values():
             names = [name for name, of in captioner.runs.items() if of.path == run.path]
             totals: Any = run.judging.get("judging") or {}
             stored, retried = totals.get("from_store"), totals.get("retried") or {}
             judges = dict.fromkeys(_judge(run.tasks[name]) for name in names)
-            found.append(
+            documents.append(
                 {
                     "captioner": captioner.name,
                     "model": str(run.judging.get("model") or run.document.get("model_name") or ""),
@@ -99,7 +99,7 @@ def run_documents(captioners: Sequence[Captioner]) -> list[Document]:
                     "file": run.path.name,
                 }
             )
-    return found
+    return documents
 
 
 def _cost(totals: Mapping[str, Any]) -> str:
@@ -129,14 +129,14 @@ def warnings_of(
                 n_videos = verdicts.rows()["video"].nunique()
                 for warning in _warnings(view, results, n_videos):
                     owners.setdefault(warning, {}).setdefault(captioner.name, []).append(view.name)
-    found = [*missing]
+    shown = [*missing]
     for warning, tasks_of in owners.items():
         of_each = {name: _tasks(tasks, len(leaves)) for name, tasks in tasks_of.items()}
         whom = "; ".join(f"{name} ({of})" if of else name for name, of in of_each.items())
         if len(of_each) == len(captioners) and len(set(of_each.values())) == 1:
             whom = next(iter(of_each.values())) or "All runs"
-        found.append(f"{whom}: {warning}.")
-    return found
+        shown.append(f"{whom}: {warning}.")
+    return shown
 
 
 def _tasks(tasks: Sequence[str], n_tasks: int) -> str:

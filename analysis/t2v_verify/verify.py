@@ -129,7 +129,7 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
 
 
 def _find_generated(folder: Path) -> dict[Key, Path]:
-    found: dict[Key, Path] = {}
+    videos: dict[Key, Path] = {}
     for path in files_below(folder):
         if path.suffix.lower() not in _ENDINGS:
             continue
@@ -139,17 +139,17 @@ def _find_generated(folder: Path) -> dict[Key, Path]:
                 f"{path}: expected CAPTIONER/VIDEO or CAPTIONER/GENERATOR/VIDEO below {folder}"
             )
         generator = parts[1] if len(parts) > 2 else ""
-        other = found.setdefault((parts[0], generator, without_ending(path.name, _ENDINGS)), path)
+        other = videos.setdefault((parts[0], generator, without_ending(path.name, _ENDINGS)), path)
         if other is not path:
             raise DataError(
                 f"expected one file per generated video, {other} and {path} have the same name; "
                 "remove one of them"
             )
-    if not found:
+    if not videos:
         raise DataError(
             f"--generated {folder}: expected a folder per captioner with its videos, got no video"
         )
-    return dict(sorted(found.items()))
+    return dict(sorted(videos.items()))
 
 
 def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
