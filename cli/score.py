@@ -91,14 +91,13 @@ def add_score(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--address", metavar="ADDRESS",
         help="of a Ray cluster, or auto (default: Ray is started on this machine)",
     )  # fmt: skip
-    add("--actors", type=positive, metavar="N", help="scorers on Ray (default: one per node)")
     add(
-        "--caption-actors", type=positive, default=1, metavar="N",
-        help="captioners on Ray (default: 1)",
+        "--actors", type=positive, metavar="N",
+        help="scorers on Ray, each with a captioner if there is one (default: one per node)",
     )  # fmt: skip
     add(
         "--gpus", type=float, default=0.0, metavar="N",
-        help="GPUs of each captioner on Ray (default: 0)",
+        help="GPUs of each actor on Ray, for its captioner (default: 0)",
     )  # fmt: skip
 
 
@@ -131,7 +130,7 @@ def _score_tasks(arguments: argparse.Namespace) -> int:
 
 def _score_files(arguments: argparse.Namespace) -> int:
     from lmms_eval_captions.scorer.command import score
-    from lmms_eval_captions.scorer.table import Captioning, ScoreSpec
+    from lmms_eval_captions.scorer.table import ScoreSpec
 
     if not (arguments.inputs and arguments.out and arguments.protocol):
         raise SettingsError(
@@ -140,21 +139,19 @@ def _score_files(arguments: argparse.Namespace) -> int:
         )
     if arguments.captions or arguments.output:
         raise SettingsError("--protocol: expected --in FILES and --out DIR, got FILES or -o alone")
-    cluster, captioning = _cluster(arguments), None
+    cluster, captioner = _cluster(arguments), None
     if arguments.captioner is None:
         if arguments.gpus:
             raise SettingsError("--captioner: expected one for --gpus, got none")
         if arguments.captioner_args or arguments.prompt:
             raise SettingsError("--captioner: expected one for --captioner-args or --prompt")
     else:
-        captioning = Captioning.of(
-            arguments.captioner, arguments.captioner_args, arguments.prompt, arguments.protocol
-        )
+        captioner = (arguments.captioner, arguments.captioner_args, arguments.prompt)
     spec = ScoreSpec.of_environment(
         arguments.protocol,
         videos=arguments.videos,
         names=dict(arguments.column),
-        captioning=captioning,
+        captioner=captioner,
     )
     folder, worst, keep = arguments.out.expanduser(), arguments.worst, arguments.keep
     return score(spec, arguments.inputs, folder, worst=worst, keep=keep, cluster=cluster)
@@ -170,7 +167,6 @@ def _cluster(arguments: argparse.Namespace) -> Cluster | None:
     return Cluster(
         address=arguments.address,
         n_actors=arguments.actors,
-        n_caption_actors=arguments.caption_actors,
         n_gpus=arguments.gpus,
     )
 

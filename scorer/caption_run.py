@@ -66,9 +66,6 @@ def score_tasks(
 
     Returns:
         Exit code: 0, or 1 if a headline has no score.
-
-    Raises:
-        CaptionsError: If captions cannot be read or are missing, or the judge cannot be asked.
     """
     names = tasks_of(tasks)
     path = "+".join(files)
@@ -114,6 +111,9 @@ def score_tasks(
     }
     _save(document, output / _folder_name(path))
     print_runs()
+    # lmms-eval, if anything has imported it, has what is left here printed at the end.
+    THIS_RUN.finished.clear()
+    THIS_RUN.errors.clear()
     SESSION.close()
     headlines = [results[name][f"{of.benchmark.headline},none"] for name, of in hooks.items()]
     return 1 if any(value is None or isnan(value) for value in headlines) else 0
@@ -122,11 +122,7 @@ def score_tasks(
 def _captions(
     hooks: Hooks[Any, Any], docs: Sequence[Doc], table: CaptionTable, missing: Missing
 ) -> list[str]:
-    """Return the caption of each document.
-
-    Raises:
-        CaptionError: If one is missing, and ``missing`` is ``error``.
-    """
+    """Return the caption of each document; raises if one is missing, and this is an error."""
     none = (DroppedCaption if missing == "drop" else NoCaption)("the caption file has none")
     found = [table.find_any(video_names(doc), doc.get("aspect")) for doc in docs]
     pairs = zip(docs, found, strict=True)
@@ -197,19 +193,14 @@ def _group(
     folders = {benchmark.folder for benchmark in all_benchmarks().values()} | {tasks_path()}
     paths = (path for folder in folders for path in folder.glob("*.yaml"))
     config = next(file for file in map(read_plain_yaml, paths) if file.get("group") == group)
-    aggregations = _resolved(config["aggregate_metric_list"])
     metrics: dict[str, Any] = {}
-    for each in aggregations:
+    for each in _resolved(config["aggregate_metric_list"]):
         name, aggregate = each["metric"], _resolved(each["aggregation"])
         having = [task for task in members if f"{name},none" in results[task]]
-        values = [results[task][f"{name},none"] for task in having]
-        sizes = [n_docs[task] for task in having]
         if having:
-            value = (
-                sum(values) / len(values)
-                if aggregate == "mean"
-                else aggregate(values, sizes, False)
-            )
+            values = [results[task][f"{name},none"] for task in having]
+            is_mean, sizes = aggregate == "mean", [n_docs[task] for task in having]
+            value = sum(values) / len(values) if is_mean else aggregate(values, sizes, False)
             metrics |= {f"{name},none": value, f"{name}_stderr,none": _NONE}
     return metrics
 

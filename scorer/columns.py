@@ -1,7 +1,8 @@
-"""Columns as people have them: lists, and those of pandas, numpy and Arrow; names of videos."""
+"""Values as people have them: columns of lists, pandas, numpy and Arrow; questions; videos."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,6 @@ from lmms_eval_captions.lmms_eval_tasks.clip_protocol import shown
 
 def listed(name: str, column: Any) -> list[Any]:  # noqa: ANN401 - whatever holds values
     """Return the values of a column as Python has them; ``None`` for missing ones.
-
-    Args:
-        name: Name of the column, for messages.
-        column: A sequence, a series of pandas, an array of numpy or Arrow.
 
     Raises:
         DataError: If it is a text, a table or no column at all.
@@ -43,13 +40,6 @@ def plain(value: Any) -> Any:  # noqa: ANN401 - of any column
     return value
 
 
-def without_nulls(question: object) -> object:
-    """Return a question without the nulls that a table puts in place of missing fields."""
-    if not isinstance(question, Mapping):
-        return question
-    return {name: value for name, value in question.items() if value is not None}
-
-
 def is_missing(value: object) -> bool:
     """Return whether a value stands for none, like ``nan``, ``NA`` and ``NaT`` of pandas.
 
@@ -61,12 +51,46 @@ def is_missing(value: object) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def caption_of(value: object) -> str | None:
-    """Return a caption, ``None`` if it is missing.
+def from_json(value: object) -> object:
+    """Return a list or an object that a text holds as JSON; anything else as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        read: object = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return read
+
+
+def questions_of(value: object) -> list[object]:
+    """Return questions as the official files have them, whatever a table has made of them.
 
     Raises:
-        DataError: If it is not text.
+        DataError: If it is neither a list of questions, nor a record of columns, nor JSON of one.
+
+    >>> questions_of({"question": ["Who?", "Where?"], "answer": ["A dog", "Here"]})[1]
+    {'question': 'Where?', 'answer': 'Here'}
     """
+    read: Any = from_json(plain(value))
+    if read is None or read == "":
+        return []
+    is_record = isinstance(read, Mapping) and all(isinstance(part, list) for part in read.values())
+    if is_record and len(set(map(len, read.values()))) == 1:
+        records = zip(*read.values(), strict=True)
+        read = [dict(zip(read, record, strict=True)) for record in records]
+    if not isinstance(read, list):
+        raise DataError(f"questions: expected a list, or one in JSON, got {shown(value)}")
+    # Tables put nulls in place of missing fields.
+    return [
+        {name: part for name, part in question.items() if part is not None}
+        if isinstance(question, Mapping)
+        else question
+        for question in read
+    ]
+
+
+def caption_of(value: object) -> str | None:
+    """Return a caption, ``None`` if it is missing; anything but text raises :class:`DataError`."""
     if is_missing(value):
         return None
     if isinstance(value, str):
@@ -75,11 +99,7 @@ def caption_of(value: object) -> str | None:
 
 
 def references_of(value: object) -> list[str]:
-    """Return reference captions out of one text or a list of them.
-
-    Raises:
-        DataError: If one is not text.
-    """
+    """Return reference captions out of one text or a list; others raise :class:`DataError`."""
     texts = [value] if isinstance(value, str) else ([] if is_missing(value) else value)
     if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
         raise DataError(f"reference: expected text, or a list of texts, got {shown(value)}")
@@ -87,11 +107,7 @@ def references_of(value: object) -> list[str]:
 
 
 def clip_name(value: object) -> str:
-    """Return the name of a clip.
-
-    Raises:
-        DataError: If it is neither text nor a whole number.
-    """
+    """Return the name of a clip, a text or a whole number; others raise :class:`DataError`."""
     if isinstance(value, (str, int)):
         return str(value)
     raise DataError(f"clip_id: expected text or a whole number, got {shown(value)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import sys
@@ -14,23 +15,22 @@ from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.locks import only_one
 from lmms_eval_captions.scorer.parquet import (
-    FOLDER,
     Shard,
     counted,
-    find_shards,
     is_done,
     open_shard,
     origin_of,
-    score_files,
     score_here,
     writing,
 )
-from lmms_eval_captions.scorer.summary import KEPT_FILE, WORST_FILE, is_list, summarise, words_of
+from lmms_eval_captions.scorer.summary import LIST_FILES, summarise, words_of
 from lmms_eval_captions.scorer.table import ScoreSpec
 
 if TYPE_CHECKING:
     from lmms_eval_captions.scorer.on_ray import Cluster
 
+FOLDER: Final = "scores"
+"""Folder in the output folder with a file for each shard."""
 SUMMARY_FILE: Final = "summary.json"
 _SUMMARY_FIELDS: Final = frozenset(
     {"protocol", "headline", "n_rows", "n_scored", "n_unscored", "totals", "judged_by"}
@@ -82,17 +82,8 @@ def score(
         if not files:
             first = next(iter(failures.values()))
             raise DataError(f"no file of {len(files_of):,} could be scored; the first: {first}")
-        summary = summarise(
-            files,
-            spec,
-            folder,
-            worst=worst,
-            keep=keep,
-            max_unscored=settings.max_unscored,
-        )
-        for name, listed in ((WORST_FILE, summary["worst"]), (KEPT_FILE, summary["kept"])):
-            if listed is None:
-                (folder / name).unlink(missing_ok=True)
+        shares = {"worst": worst, "kept": keep}
+        summary = summarise(files, spec, folder, shares, max_unscored=settings.max_unscored)
         failed = [{"file": str(path), "why": why} for path, why in failures.items()]
         with writing(folder / SUMMARY_FILE):
             document = json.dumps({**summary, "failed": failed}, indent=1)
@@ -105,27 +96,65 @@ def score(
 
 
 def _score_files(inputs: Sequence[str], folder: Path) -> dict[Path, Path]:
-    """Return the files to score, each with the path of its scores.
+    """Return the files to score, each with the path of its scores: its name, and its folders.
 
     Files that this command has written in an earlier run are not scored.
 
     Raises:
-        SettingsError: If there are none, or a file would be replaced that is not ours.
+        SettingsError: If there are none, two files of scores would be one, or a file would be
+            replaced that is not ours.
     """
-    lists = {(folder / name).resolve() for name in (WORST_FILE, KEPT_FILE)}
-    own = (folder / FOLDER).resolve()
-    _require_ours((folder / name for name in (WORST_FILE, KEPT_FILE)), is_list)
+    lists = [folder / name for name in LIST_FILES.values()]
+    _require_ours(lists, _is_ours)
     _require_ours([folder / SUMMARY_FILE], _is_summary)
-    found = dict.fromkeys(path for each in inputs for path in find_shards(each))
+    outputs = {(folder / FOLDER).resolve(), *(path.resolve() for path in lists)}
     paths = [
         path
-        for path in found
-        if not (path in lists and is_list(path)) and not (own in path.parents and _is_scores(path))
+        for path in dict.fromkeys(path for pattern in inputs for path in _find(pattern))
+        if outputs.isdisjoint((path, *path.parents)) or not _is_ours(path)
     ]
     if not paths:
         raise SettingsError("--in: expected files to score, got those that this command wrote")
-    files = score_files(paths, folder)
-    _require_ours(files.values(), _is_scores)
+    common = Path(os.path.commonpath([path.parent for path in paths]))
+    given, files = set(paths), dict[Path, Path]()
+    taken: dict[Path, Path] = {}
+    for path in paths:
+        name = path.relative_to(common)
+        if name.suffix != ".parquet":
+            name = name.with_name(f"{name.name}.parquet")
+        files[path] = scores = folder / FOLDER / name
+        other = taken.setdefault(scores.resolve(), path)
+        if other != path:
+            raise SettingsError(
+                f"--in: the scores of {other} and of {path} would be one file, {scores}; score "
+                "them into different folders"
+            )
+        if scores.resolve() in given:
+            raise SettingsError(
+                f"--out: the scores of {path} would replace {scores}, which is to be scored; name "
+                "another folder"
+            )
+    _require_ours(files.values(), _is_ours)
+    return files
+
+
+def _find(pattern: str) -> list[Path]:
+    """Return files by a name, a folder of Parquet files or a pattern, by name, with links resolved.
+
+    Raises:
+        SettingsError: If there are none.
+    """
+    path = Path(pattern).expanduser()
+    if path.is_dir():
+        found = sorted(path.glob("*.parquet"))
+    elif path.exists():
+        found = [path]
+    else:
+        # A pattern may be absolute, which Path.glob does not take.
+        found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
+    files = [each.resolve() for each in found if each.is_file()]
+    if not files:
+        raise SettingsError(f"--in: expected Parquet files, none is there of {pattern!r}")
     return files
 
 
@@ -140,8 +169,8 @@ def _require_ours(paths: Iterable[Path], is_ours: Callable[[Path], bool]) -> Non
             )
 
 
-def _is_scores(path: Path) -> bool:
-    return "spec" in (origin_of(path) or {})
+def _is_ours(path: Path) -> bool:
+    return origin_of(path) is not None
 
 
 def _is_summary(path: Path) -> bool:

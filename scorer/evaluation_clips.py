@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.files import json_lines, numbered_lines
-from lmms_eval_captions.judges.settings import DataSettings
+from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.task_names import known_names, our_benchmarks, tasks_of
 from lmms_eval_captions.model_wrappers.caption_files.columns import plain_name, video_of
 from lmms_eval_captions.model_wrappers.caption_files.tables import parquet_rows
@@ -29,43 +28,57 @@ Fact = tuple[str, str]
 
 
 class EvaluationClips:
-    """The clips of an evaluation set, by their names and by what is asked about them."""
+    """The clips of an evaluation set, by their names and by what is asked about them.
 
-    def __init__(self) -> None:
+    Args:
+        evaluation: Names of its parts.
+        benchmark: Benchmark of the reward.
+
+    Raises:
+        SettingsError: If something is neither a task or a group nor a file.
+        DataError: If a benchmark's files, or a file of ids, cannot be read.
+    """
+
+    def __init__(self, evaluation: Evaluation, benchmark: Benchmark[Any, Any]) -> None:
         self._sources: dict[str, str] = {}
         """Name of a clip to the task or file that it is in."""
-        self._facts: list[tuple[str, frozenset[Fact]]] = []
+        self._asked: list[tuple[str, frozenset[Fact]]] = []
         """Source of each clip that has facts, and these."""
         self._clips_with: defaultdict[Fact, set[int]] = defaultdict(set)
+        given = [evaluation] if isinstance(evaluation, str | Path) else list(evaluation or ())
+        if evaluation is not None and not given:
+            raise SettingsError(f"evaluation: expected at least one name, got none; {_GO_WITHOUT}")
+        for item in given:
+            if item == OFFICIAL:
+                # Only a published benchmark has an evaluation set.
+                self._add_tasks(benchmark.tasks if benchmark.source.page else ())
+            elif isinstance(item, str) and item in known_names():
+                self._add_tasks(tasks_of(item))
+            elif Path(item).is_file():
+                self._add(Path(item).name, _ids(Path(item)))
+            else:
+                raise SettingsError(
+                    f"evaluation: expected tasks or groups of ours, or files of clip ids, got "
+                    f"{str(item)!r:.120}, which is neither; {_GO_WITHOUT}"
+                )
 
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def add(self, source: str, names: Iterable[str], facts: Iterable[Fact] = ()) -> None:
-        """Add a clip of a task or file."""
-        for name in names:
-            self._sources.setdefault(plain_name(name).casefold(), source)
-        asked = frozenset(facts)
-        for fact in asked:
-            self._clips_with[fact].add(len(self._facts))
-        if asked:
-            self._facts.append((source, asked))
-
-    def require_other(self, names: Sequence[str], facts: Iterable[Fact]) -> None:
+    def require_other(self, names: Sequence[str], questions: Iterable[object]) -> None:
         """Raise if a clip is one of these.
 
         Args:
             names: Its id, and the name of its file if it has one.
-            facts: What is asked about it.
+            questions: Those of its document.
 
         Raises:
             DataError: If it has a name of one, in whatever case; or if all questions of one are
                 asked about it, with others if they are at least three, or at least three of one
                 and no other.
         """
+        if not self._sources:
+            return
         sources = {name: self._sources.get(plain_name(name).casefold()) for name in names}
         known = next((name for name, source in sources.items() if source is not None), None)
-        source = self._source_asking(frozenset(facts)) if known is None else sources[known]
+        source = self._source_asking(_facts(questions)) if known is None else sources[known]
         if source is not None:
             why = "the same questions" if known is None else f"the name {known!r}"
             raise DataError(
@@ -78,80 +91,53 @@ class EvaluationClips:
         n_shared = Counter(clip for fact in facts for clip in self._clips_with.get(fact, ()))
         are_questions = all(question for question, _ in facts)
         for clip, n in sorted(n_shared.items()):
-            source, asked = self._facts[clip]
+            source, asked = self._asked[clip]
             is_enough = n >= _ENOUGH and are_questions and n in (len(facts), len(asked))
             if is_enough or n == len(facts) == len(asked):
                 return source
         return None
 
+    def _add(self, source: str, names: Iterable[str], facts: frozenset[Fact] = frozenset()) -> None:
+        for name in names:
+            self._sources.setdefault(plain_name(name).casefold(), source)
+        for fact in facts:
+            self._clips_with[fact].add(len(self._asked))
+        if facts:
+            self._asked.append((source, facts))
 
-def evaluation_clips(
-    evaluation: Evaluation, protocol: ClipProtocol, settings: DataSettings
-) -> EvaluationClips:
-    """Return the clips of an evaluation set.
-
-    Args:
-        evaluation: Names of its parts.
-        protocol: Protocol of the reward, which may be that of a published benchmark.
-        settings: Tell where benchmarks' files are.
-
-    Raises:
-        SettingsError: If something is neither a task or a group nor a file.
-        DataError: If a benchmark's files, or a file of ids, cannot be read.
-    """
-    clips = EvaluationClips()
-    given = [evaluation] if isinstance(evaluation, str | Path) else list(evaluation or ())
-    if evaluation is not None and not given:
-        raise SettingsError(f"evaluation: expected at least one name, got none; {_GO_WITHOUT}")
-    benchmark = protocol.benchmark
-    for item in given:
-        if item == OFFICIAL:
-            # Only a published benchmark has an evaluation set.
-            tasks = list(benchmark.tasks) if benchmark.source.page else []
-        elif isinstance(item, str) and item in known_names():
-            tasks = tasks_of(item)
-        elif Path(item).is_file():
-            tasks = []
-            for name in _ids(Path(item)):
-                clips.add(Path(item).name, [name])
-        else:
-            raise SettingsError(
-                f"evaluation: expected tasks or groups of ours, or files of clip ids, got "
-                f"{str(item)!r:.120}, which is neither; {_GO_WITHOUT}"
-            )
+    def _add_tasks(self, tasks: Iterable[str]) -> None:
         for name in tasks:
-            _add_task(clips, name, settings)
-    return clips
+            benchmark: Benchmark[Any, Any] = our_benchmarks()[name]
+            try:
+                documents = benchmark.read(data_settings(), benchmark.tasks[name])
+            except CaptionsError as error:
+                raise DataError(
+                    f"the clips of {name}, on which nothing may be trained, cannot be read: "
+                    f"{error}. Set LMMS_CAPTIONS_DATA to a folder with the benchmark's files, name "
+                    f"other clips with evaluation=, or {_GO_WITHOUT}"
+                ) from error
+            for document in documents:
+                facts = _facts(benchmark.questions(document))
+                self._add(name, benchmark.video_names(document), facts)
 
 
-def facts_of(questions: Iterable[object]) -> Iterator[Fact]:
-    """Yield what is asked about a clip, from the questions of its document."""
-    for question in questions:
-        asked, answer = (getattr(question, name, "") for name in ("question", "answer"))
-        if isinstance(asked, str) and asked:
-            yield _plain(asked), _plain(str(answer))
-        references = getattr(question, "references", ())
-        for reference in references if isinstance(references, Sequence) else ():
-            yield "", _plain(str(reference))
+def _facts(questions: Iterable[object]) -> frozenset[Fact]:
+    """Return what is asked about a clip, from the questions of its document."""
+
+    def facts() -> Iterator[Fact]:
+        for question in questions:
+            asked, answer = (getattr(question, name, "") for name in ("question", "answer"))
+            if isinstance(asked, str) and asked:
+                yield _plain(asked), _plain(str(answer))
+            references = getattr(question, "references", ())
+            for reference in references if isinstance(references, Sequence) else ():
+                yield "", _plain(str(reference))
+
+    return frozenset(facts())
 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _add_task(clips: EvaluationClips, name: str, settings: DataSettings) -> None:
-    benchmark: Benchmark[Any, Any] = our_benchmarks()[name]
-    try:
-        documents = benchmark.read(settings, benchmark.tasks[name])
-    except CaptionsError as error:
-        raise DataError(
-            f"the clips of {name}, on which nothing may be trained, cannot be read: {error}. Set "
-            "LMMS_CAPTIONS_DATA to a folder with the benchmark's files, name other clips with "
-            f"evaluation=, or {_GO_WITHOUT}"
-        ) from error
-    for document in documents:
-        facts = facts_of(benchmark.questions(document))
-        clips.add(name, benchmark.video_names(document), facts)
 
 
 def _ids(path: Path) -> list[str]:

@@ -50,9 +50,9 @@ def score_reliability(first: Floats, second: Floats, *, first_share: float = 0.5
         if a half is the same for all of them; without ends if the halves are equal.
 
     Source:
-        Spearman (1910) and Brown (1910), British Journal of Psychology 3: 2 r / (1 + r). Halves of
-        different sizes: Horst, Educational and Psychological Measurement 11 (1951). In simulations
-        the ends cover 91 to 98% from 30 clips on.
+        Spearman and Brown (1910), British Journal of Psychology 3; halves of different sizes: Horst
+        (1951), Educational and Psychological Measurement 11. In simulations the ends cover 91 to
+        98% from 30 clips on.
 
     >>> first = np.array([0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1.0])
     >>> second = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1.0])
@@ -167,19 +167,10 @@ def _wrong_share(scores: Floats, n_kept: int, reliability: float) -> float:
 def kept_clips(
     clip_ids: Sequence[str], scores: Floats, *, keep: float
 ) -> tuple[NDArray[np.bool_], int]:
-    """Return the best clips by their scores, ``round(keep * n)`` of the n that have one.
+    """Return which clips are the best ``round(keep * n)`` of the n that have a score, not ``nan``.
 
-    Of clips tied at the cut, those with the smallest hash of their id are kept: the same ones in
-    whatever order the clips come.
-
-    Args:
-        clip_ids: Shape (n_clips,); read only for scores tied at the cut.
-        scores: Shape (n_clips,), higher is better; ``nan`` is none, and such clips are never kept.
-        keep: Share of the clips with a score, in (0, 1].
-
-    Returns:
-        Shape (n_clips,), True for kept clips; and the number of dropped clips with the lowest score
-        that is kept.
+    Of clips tied at the cut, those with the smallest hash of their id are kept, in whatever order
+    the clips come; the second value is the number of the others.
 
     >>> scores = np.array([0.8, 1.0, 0.6, 0.8, np.nan, 0.8])
     >>> mask, n_tied_dropped = kept_clips(["a", "b", "c", "d", "e", "f"], scores, keep=0.6)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import os
+import pickle
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,30 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED, Purse
-from lmms_eval_captions.judges.errors import (
-    CaptionsError,
-    DataError,
-    JudgeStoppedError,
-    SettingsError,
-)
-from lmms_eval_captions.scorer.parquet import ScoreFiles, Shard, read_shard
-from lmms_eval_captions.scorer.table import ScoreSpec, TableScorer, filled, open_captioner
+from lmms_eval_captions.judges.errors import CaptionsError, JudgeStoppedError, SettingsError
+from lmms_eval_captions.scorer.parquet import Shard, read_part, write_scores
+from lmms_eval_captions.scorer.table import ScoreSpec, TableScorer
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
+    from lmms_eval_captions.scorer.table import Rows
 
 _LEAST_ROWS: Final = 64
 """Rows of a part of the work, if there are so many."""
 _PARTS: Final = 8
-"""Parts of the work for each scorer, at least, if there are enough rows."""
+"""Parts of the work for each actor, at least, if there are enough rows."""
 _SLICES: Final = 50
-"""Slices of the cost limit, of which a scorer has one ahead."""
+"""Slices of the cost limit, of which an actor has one ahead."""
 _CONNECT_TIMEOUT_S: Final = 5.0
 _MIN_CPUS: Final = 4
 _CPUS_OF_ACTOR: Final = 0.01
-"""Scorers wait for the judge: any number of them fits on a node."""
+"""Actors wait for the judge: any number of them fits on a node."""
 _QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -53,10 +48,9 @@ class Cluster:
     address: str | None = None
     """``auto`` or ``host:port``; ``None`` for this machine."""
     n_actors: int | None = None
-    """Scorers (default: one per node)."""
-    n_caption_actors: int = 1
+    """Scorers, each with a captioner if there is one (default: one per node)."""
     n_gpus: float = 0.0
-    """GPUs of each captioner."""
+    """GPUs of each actor."""
 
 
 def score_on_ray(
@@ -79,31 +73,34 @@ def score_on_ray(
                 f"({name}), as settings are handed to all nodes; set the key in the environment of "
                 "each node"
             )
-    with joined(cluster.address), ScoreFiles(shards, spec, on_done) as files:
+    with joined(cluster.address):
         import ray
 
-        n = cluster.n_actors or _n_nodes()
         limit_usd = spec.settings.get("max_cost_usd")
         remote: Any = ray.remote
         ledger = None if limit_usd is None else remote(Ledger).options(num_cpus=0).remote(limit_usd)
+        failures: dict[Path, str] = {}
         try:
-            for number, scores in _results(shards, spec, cluster, n, ledger):
-                files.take(number, scores)
+            write_scores(shards, spec, _results(shards, spec, cluster, ledger), failures, on_done)
         except JudgeStoppedError as error:
             if ledger is None or not str(error).startswith(LIMIT_REACHED):
                 raise
             spent_usd = ray.get(ledger.spent_usd.remote())
-            raise JudgeStoppedError(_limit_words(spent_usd, limit_usd)) from error
-        return files.failures
+            raise JudgeStoppedError(
+                f"LMMS_CAPTIONS_MAX_COST: ${spent_usd:.4f} of ${limit_usd:g} are spent, by all "
+                "scorers together, and one more request may cost more than the rest. Files that "
+                "are scored stay, replies of the others are kept: run the same command again with "
+                "a higher limit"
+            ) from error
+        return failures
 
 
 def _results(
     shards: Sequence[Shard],
     spec: ScoreSpec,
     cluster: Cluster,
-    n: int,
     ledger: Any,  # noqa: ANN401 - an actor
-) -> Iterator[tuple[int, pa.Table | DataError | None]]:
+) -> Iterator[Rows]:
     """Yield the scores of shards, in their order."""
     import ray.data
 
@@ -111,33 +108,34 @@ def _results(
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    work = [{"work": json.dumps(part)} for part in _parts(shards, n)]
-    n = min(n, len(work))
-    data: Any = ray.data.from_items(work, override_num_blocks=len(work))
-    if spec.captioning is not None:
-        data = data.map_batches(
-            CaptionActor,
-            fn_constructor_args=(shards, spec),
-            batch_size=None,
-            batch_format="pyarrow",
-            concurrency=min(cluster.n_caption_actors, len(work)),
-            num_cpus=0 if cluster.n_gpus else _CPUS_OF_ACTOR,
-            num_gpus=cluster.n_gpus,
-        )
+    n = cluster.n_actors or _n_nodes()
+    size = max(_LEAST_ROWS, math.ceil(sum(shard.n_rows for shard in shards) / (_PARTS * n)))
+    parts = [
+        {"number": number, "start": start, "stop": min(shard.n_rows, start + size)}
+        for number, shard in enumerate(shards)
+        for start in range(0, max(1, shard.n_rows), size)
+    ]
+    n = min(n, len(parts))
+    data: Any = ray.data.from_items(parts, override_num_blocks=len(parts))
     data = data.map_batches(
         ScorerActor,
         fn_constructor_args=(shards, spec.divided(n), ledger),
         batch_size=None,
         batch_format="pyarrow",
         concurrency=n,
-        num_cpus=_CPUS_OF_ACTOR,
+        num_cpus=0 if cluster.n_gpus else _CPUS_OF_ACTOR,
+        num_gpus=cluster.n_gpus,
     )
     for table in data.iter_batches(batch_size=None, batch_format="pyarrow"):
-        yield from map(_unpacked, table.to_pylist())
+        for pickled in table["rows"].to_pylist():
+            found = pickle.loads(pickled)  # noqa: S301 - of our own actors # nosec B301
+            if isinstance(found, CaptionsError):
+                raise JudgeStoppedError(str(found))
+            yield found
 
 
 class ScorerActor:
-    """A scorer of one node.
+    """A scorer of one node, with a captioner if there is one.
 
     Args:
         shards: All shards.
@@ -151,52 +149,31 @@ class ScorerActor:
         self._purse = None if ledger is None else LedgerPurse(ledger)
         self._scorer: TableScorer | None = None
 
-    def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Yield the scores of a part of the work."""
+    def __call__(self, parts: pa.Table) -> Iterator[pa.Table]:
+        """Yield the scores of parts of the work, or why nothing more is scored."""
         try:
             # Not in the constructor, of whose errors Ray loses the cause.
             if self._scorer is None:
                 self._scorer = TableScorer(self._spec, purse=self._purse)
-            rows = table.to_pylist()
-            tables: Iterator[tuple[int, pa.Table | DataError | None]]
-            if "work" in table.column_names:
-                tables = (found for row in rows for found in _read(row, self._shards, self._spec))
-            else:
-                tables = map(_unpacked, rows)
-            for number, scores in self._scorer.scored(tables):
-                yield _packed(number, scores)
+            tables = (
+                rows
+                for part in parts.to_pylist()
+                for rows in read_part(self._shards, self._spec, **part)
+            )
+            for rows in self._scorer.scored(tables):
+                yield _packed(rows)
         except CaptionsError as error:
-            yield _packed(-1, None, stopped=str(error))
+            yield _packed(JudgeStoppedError(str(error)))
         finally:
             if self._purse is not None:
                 self._purse.settle()
 
 
-class CaptionActor:
-    """A captioner of one node, which reads rows and writes missing captions.
+def _packed(found: Rows | CaptionsError) -> pa.Table:
+    """Return rows in a table of one row, next to which others say why there are none."""
+    import pyarrow as pa
 
-    Args:
-        shards: All shards.
-        spec: The spec.
-    """
-
-    def __init__(self, shards: Sequence[Shard], spec: ScoreSpec) -> None:
-        self._shards = shards
-        self._spec = spec
-        self._captioner: ClipCaptioner | None = None
-
-    def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Yield the rows of a part of the work, with captions."""
-        try:
-            self._captioner = self._captioner or open_captioner(self._spec)
-            for row in table.to_pylist():
-                for number, rows in _read(row, self._shards, self._spec):
-                    is_table = rows is not None and not isinstance(rows, DataError)
-                    yield _packed(
-                        number, filled(rows, self._spec, self._captioner) if is_table else rows
-                    )
-        except CaptionsError as error:
-            yield _packed(-1, None, stopped=str(error))
+    return pa.table({"rows": pa.array([pickle.dumps(found)], pa.large_binary())})
 
 
 class Ledger:
@@ -284,73 +261,6 @@ class LedgerPurse(Purse):
         )
 
 
-def _parts(shards: Sequence[Shard], n_scorers: int) -> list[list[tuple[int, int, int]]]:
-    """Divide the work; a part is some ranges of rows: a shard's index, first row and end."""
-    n_rows = sum(shard.n_rows for shard in shards)
-    size = max(_LEAST_ROWS, math.ceil(n_rows / (_PARTS * n_scorers)))
-    parts: list[list[tuple[int, int, int]]] = [[]]
-    left = size
-    for number, shard in enumerate(shards):
-        start = 0
-        while start < shard.n_rows or not shard.n_rows:
-            stop = min(shard.n_rows, start + left)
-            parts[-1].append((number, start, stop))
-            left -= stop - start
-            start = stop
-            if not left:
-                parts.append([])
-                left = size
-            if not shard.n_rows:
-                break
-    return list(filter(None, parts))
-
-
-def _read(
-    row: dict[str, Any], shards: Sequence[Shard], spec: ScoreSpec
-) -> Iterator[tuple[int, pa.Table | DataError | None]]:
-    """Yield the rows of a part of the work, as :meth:`.TableScorer.scored` takes them."""
-    for number, start, stop in json.loads(row["work"]):
-        is_last = stop == shards[number].n_rows
-        try:
-            for table in read_shard(shards[number], spec, start, None if is_last else stop):
-                yield number, table
-        except DataError as error:
-            yield number, error
-        else:
-            if is_last:
-                yield number, None
-
-
-def _packed(
-    number: int, rows: pa.Table | DataError | None, *, stopped: str | None = None
-) -> pa.Table:
-    """Return rows in a table of one row, as tables of different columns are not joined."""
-    import pyarrow as pa
-
-    packed = None
-    if rows is not None and not isinstance(rows, DataError):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        packed = sink.getvalue().to_pybytes()
-    error = str(rows) if isinstance(rows, DataError) else None
-    columns = ("number", pa.int64()), ("rows", pa.large_binary())
-    schema = pa.schema([*columns, ("error", pa.string()), ("stopped", pa.string())])
-    values = {"number": number, "rows": packed, "error": error, "stopped": stopped}
-    return pa.Table.from_pylist([values], schema=schema)
-
-
-def _unpacked(row: dict[str, Any]) -> tuple[int, pa.Table | DataError | None]:
-    import pyarrow as pa
-
-    if row["stopped"] is not None:
-        raise JudgeStoppedError(row["stopped"])
-    if row["error"] is not None:
-        return row["number"], DataError(row["error"])
-    rows = row["rows"]
-    return row["number"], None if rows is None else pa.ipc.open_stream(rows).read_all()
-
-
 @contextmanager
 def joined(address: str | None) -> Iterator[None]:
     """Join a Ray cluster, or start one on this machine.
@@ -415,11 +325,3 @@ def _n_nodes() -> int:
 
     nodes = ray.nodes()  # type: ignore[no-untyped-call] # Ray leaves it untyped
     return max(1, len([node for node in nodes if node["Alive"] and "CPU" in node["Resources"]]))
-
-
-def _limit_words(spent_usd: float, limit_usd: Any) -> str:  # noqa: ANN401 - a setting
-    return (
-        f"LMMS_CAPTIONS_MAX_COST: ${spent_usd:.4f} of ${limit_usd:g} are spent, by all scorers "
-        "together, and one more request may cost more than the rest. Files that are scored stay, "
-        "replies of the others are kept: run the same command again with a higher limit"
-    )

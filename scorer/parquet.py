@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.scorer.table import (
-    COLUMNS,
-    ScoreSpec,
-    TableScorer,
-    filled,
-    open_captioner,
-    schema_of,
-)
+from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.scorer.table import COLUMNS, ScoreSpec, TableScorer, schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FOLDER: Final = "scores"
-"""Folder in the output folder with a file for each shard."""
+    from lmms_eval_captions.scorer.table import Rows
+
 MADE_OF: Final = b"lmms_eval_captions"
 """Key of the metadata in which a written file says what it was made of."""
 _ROWS: Final = 256
@@ -63,59 +57,6 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def find_shards(pattern: str) -> list[Path]:
-    """Return files by a name, a folder of Parquet files or a pattern, by name, with links resolved.
-
-    Raises:
-        SettingsError: If there are none.
-    """
-    path = Path(pattern).expanduser()
-    if path.is_dir():
-        found = sorted(path.glob("*.parquet"))
-    elif path.exists():
-        found = [path]
-    else:
-        # A pattern may be absolute, which Path.glob does not take.
-        found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
-    shards = [each.resolve() for each in found if each.is_file()]
-    if not shards:
-        raise SettingsError(f"--in: expected Parquet files, none is there of {pattern!r}")
-    return shards
-
-
-def score_files(paths: Sequence[Path], folder: Path) -> dict[Path, Path]:
-    """Return the path of each shard's scores: its name, with the folders that differ.
-
-    Args:
-        paths: Resolved, each once.
-        folder: The output folder.
-
-    Raises:
-        SettingsError: If two would be one file, or one would replace a shard.
-    """
-    common = Path(os.path.commonpath([path.parent for path in paths]))
-    files: dict[Path, Path] = {}
-    for path in paths:
-        name = path.relative_to(common)
-        if name.suffix != ".parquet":
-            name = name.with_name(f"{name.name}.parquet")
-        files[path] = folder / FOLDER / name
-    taken: dict[Path, Path] = {}
-    for path, scores in files.items():
-        other = taken.setdefault(scores.resolve(), path)
-        if other != path:
-            raise SettingsError(
-                f"--in: the scores of {other} and of {path} would be one file, {scores}; score "
-                "them into different folders"
-            )
-        if scores.resolve() in files:
-            raise SettingsError(
-                f"--out: the scores of {path} would replace {scores}, which is to be scored; name "
-                "another folder"
-            )
-    return files
-
-
 def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
     """Return a shard, whose rows are not read yet.
 
@@ -129,12 +70,15 @@ def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
         status = path.stat()
         with pq.ParquetFile(path) as file:
             names, metadata = file.schema_arrow.names, file.metadata
-        footer = _footer(path)
-    missing = [name for name in spec.columns if name not in names]
+        with path.open("rb") as raw:
+            raw.seek(-min(1 << 16, status.st_size), os.SEEK_END)
+            footer = hashlib.blake2b(raw.read(), digest_size=8).hexdigest()
+    needed = [spec.name_of(name) for name in spec.needed]
+    missing = [name for name in needed if name not in names]
     if missing:
         ours = next(name for name in COLUMNS if spec.name_of(name) == missing[0])
         raise DataError(
-            f"{path}: expected the columns {', '.join(spec.columns)} for {spec.protocol_name}, "
+            f"{path}: expected the columns {', '.join(needed)} for {spec.protocol_name}, "
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not there of "
             f"{', '.join(names)}; --column {ours}=NAME says what a column is called"
         )
@@ -148,18 +92,11 @@ def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
         "file": str(path),
         "bytes": status.st_size,
         "changed_ns": status.st_mtime_ns,
-        "footer": footer,
+        "footer": footer,  # describes the columns and their values
         "n_rows": metadata.num_rows,
         "spec": spec.digest,
     }
     return Shard(path, metadata.num_rows, origin, scores)
-
-
-def _footer(path: Path) -> str:
-    """Return a digest of a file's end, which describes its columns and their values."""
-    with path.open("rb") as file:
-        file.seek(-min(1 << 16, file.seek(0, os.SEEK_END)), os.SEEK_END)
-        return hashlib.blake2b(file.read(), digest_size=8).hexdigest()
 
 
 def _require_unpacked(path: Path, column: Any, read: Sequence[str]) -> None:  # noqa: ANN401 - of pyarrow
@@ -231,9 +168,7 @@ def reading(path: Path) -> Iterator[None]:
 def is_done(shard: Shard, *, ask_again: bool) -> bool:
     """Return whether a shard's scores are there, of these rows by this spec, with nothing to ask.
 
-    Args:
-        shard: The shard.
-        ask_again: Ask again what was unreadable.
+    ``ask_again`` asks again what was unreadable.
     """
     made_of = origin_of(shard.scores) or {}
     n_open, n_unscored = made_of.pop("n_open", None), made_of.pop("n_unscored", None)
@@ -241,16 +176,17 @@ def is_done(shard: Shard, *, ask_again: bool) -> bool:
 
 
 def origin_of(path: Path) -> dict[str, Any] | None:
-    """Return what a file was made of, ``None`` for a file that was not written here."""
+    """Return what a file was made of, ``None`` for one that was not written here, or changed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_metadata(path).metadata or {}
-        found = json.loads(metadata[MADE_OF])
+        metadata = pq.read_metadata(path)
+        found = json.loads((metadata.metadata or {})[MADE_OF])
     except (OSError, pa.ArrowException, LookupError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    is_ours = isinstance(found, dict) and found.get("n_rows") == metadata.num_rows
+    return found if is_ours else None
 
 
 @contextmanager
@@ -277,115 +213,85 @@ def new_file(path: Path) -> IO[bytes]:
     return path.open("xb")
 
 
-class ScoreFiles:
-    """Writes the scores of shards, which come one after the other; a failure costs its shard.
+def write_scores(
+    shards: Sequence[Shard],
+    spec: ScoreSpec,
+    results: Iterable[Rows],
+    failures: dict[Path, str],
+    on_done: Callable[[Shard, int], None],
+) -> None:
+    """Write the scores of shards, which come one after the other; a failure costs its shard.
 
     Args:
         shards: The shards.
         spec: The spec.
+        results: Scores of the shards by their indices.
+        failures: Gets the path of each shard that fails, and why.
         on_done: Called with each shard whose scores are complete, and the number of its rows that
             could not be asked about.
-
-    Attributes:
-        failures: Path of each shard that failed, to why.
     """
-
-    def __init__(
-        self, shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[Shard, int], None]
-    ) -> None:
-        self._shards = shards
-        self._schema = schema_of(spec)
-        self._on_done = on_done
-        self.failures: dict[Path, str] = {}
-        self._begin()
-
-    def __enter__(self) -> ScoreFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._drop()
-
-    def take(self, number: int, scores: pa.Table | DataError | None) -> None:
-        """Take the next scores of a shard, why there are none, or ``None`` at its end."""
-        shard = self._shards[number]
-        if shard.path in self.failures:
-            return
+    schema = schema_of(spec)
+    for number, tables in groupby(results, key=itemgetter(0)):
+        shard = shards[number]
         try:
-            if isinstance(scores, DataError):
-                raise scores
-            with writing(shard.scores):
-                if scores is not None:
-                    self._write(shard, scores)
-                    return
-                self._finish(shard)
+            n_unasked = _write(shard, schema, (table for _, table in tables))
         except DataError as error:
-            self.failures[shard.path] = str(error)
-            self._drop()
+            failures[shard.path] = str(error)
         else:
-            self._on_done(shard, self._counts["n_unasked"])
-        self._begin()
+            on_done(shard, n_unasked)
 
-    def _begin(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._rows: list[pa.Table] = []
-        self._file: IO[bytes] | None = None
-        self._writer: Any = None
 
-    def _write(self, shard: Shard, table: pa.Table) -> None:
-        self._counts["n_rows"] += table.num_rows
-        self._counts["n_unasked"] += table.column("n_questions").null_count
-        for name in ("is_open", "n_unscored"):
-            self._counts[name] += column_sum(table, name)
-        self._rows.append(table)
-        if sum(rows.num_rows for rows in self._rows) >= _ROW_GROUP:
-            self._flush(shard)
+def _write(shard: Shard, schema: pa.Schema, tables: Iterable[pa.Table | DataError | None]) -> int:
+    """Write a file of scores, unless it lacks rows; return the number of rows not asked about."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def _finish(self, shard: Shard) -> None:
-        """Move the file to its path, unless it lacks rows of the shard."""
-        n_rows = self._counts["n_rows"]
-        if n_rows != shard.n_rows:
+    counts, held = Counter[str](), list[pa.Table]()
+    draft = unfinished(shard.scores)
+    with ExitStack() as closing:
+        with writing(shard.scores):
+            file = new_file(draft)
+            closing.callback(_quietly, draft.unlink)
+            closing.callback(_quietly, file.close)
+            writer: Any = pq.ParquetWriter(file, schema, compression="zstd")
+            closing.callback(_quietly, writer.close)
+        for table in tables:
+            if isinstance(table, DataError):
+                raise table
+            if table is not None:
+                held.append(table)
+                counts["n_rows"] += table.num_rows
+                counts["n_unasked"] += table.column("n_questions").null_count
+                counts["n_open"] += column_sum(table, "is_open")
+                counts["n_unscored"] += column_sum(table, "n_unscored")
+            if held and (table is None or sum(map(len, held)) >= _ROW_GROUP):
+                with writing(shard.scores):
+                    writer.write_table(pa.concat_tables(held))
+                held.clear()
+        if counts["n_rows"] != shard.n_rows:
             raise DataError(
                 f"{shard.path}: expected {counted(shard.n_rows, 'row')}, as it had when it was "
-                f"found, got {n_rows:,}: it was changed while it was read"
+                f"found, got {counts['n_rows']:,}: it was changed while it was read"
             )
-        self._flush(shard)
-        counts = {"n_open": self._counts["is_open"], "n_unscored": self._counts["n_unscored"]}
-        self._writer.add_key_value_metadata({MADE_OF: json.dumps({**shard.origin, **counts})})
-        self._writer.close()
-        if self._file is not None:
-            os.fsync(self._file.fileno())
-            self._file.close()
-        unfinished(shard.scores).replace(shard.scores)
+        made_of = {**shard.origin, "n_open": counts["n_open"], "n_unscored": counts["n_unscored"]}
+        with writing(shard.scores):
+            writer.add_key_value_metadata({MADE_OF: json.dumps(made_of)})
+            writer.close()
+            os.fsync(file.fileno())
+            file.close()
+            draft.replace(shard.scores)
+    return counts["n_unasked"]
 
-    def _flush(self, shard: Shard) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        if self._file is None:
-            self._file = new_file(unfinished(shard.scores))
-            self._writer = pq.ParquetWriter(self._file, self._schema, compression="zstd")
-        if self._rows:
-            self._writer.write_table(pa.concat_tables(self._rows))
-        self._rows = []
-
-    def _drop(self) -> None:
-        """Remove what was written of a shard."""
-        if self._file is None:
-            return
-        for close in (self._writer.close, self._file.close, Path(self._file.name).unlink):
-            with suppress(OSError, ValueError):  # a full disk
-                close()
+def _quietly(close: Callable[[], object]) -> None:
+    with suppress(OSError, ValueError):  # a full disk, or all went well
+        close()
 
 
 def score_here(
     shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[Shard, int], None]
 ) -> dict[Path, str]:
-    """Score shards in this process; one that fails does not affect the others.
-
-    Args:
-        shards: In the order in which they are scored.
-        spec: The spec.
-        on_done: See :class:`ScoreFiles`.
+    """Score shards in this process, in their order; one that fails does not affect the others.
 
     Returns:
         Path of each shard that failed, to why.
@@ -394,27 +300,38 @@ def score_here(
         JudgeStoppedError: If the judge is asked nothing more; complete files stay.
         SettingsError: If it cannot be asked.
     """
-    with (
-        open_captioner(spec) or nullcontext() as captioner,
-        ScoreFiles(shards, spec, on_done) as files,
-        TableScorer(spec, progress=True) as scorer,
-    ):
+    failures: dict[Path, str] = {}
+    with TableScorer(spec, progress=True) as scorer:
+        tables = (
+            rows
+            for number, shard in enumerate(shards)
+            for rows in read_part(shards, spec, number, 0, shard.n_rows, failures)
+        )
+        write_scores(shards, spec, scorer.scored(tables), failures, on_done)
+    return failures
 
-        def tables() -> Iterator[tuple[int, pa.Table | DataError | None]]:
-            for number, shard in enumerate(shards):
-                try:
-                    for table in read_shard(shard, spec):
-                        if shard.path in files.failures:  # it cannot be written
-                            break
-                        yield number, filled(table, spec, captioner)
-                except DataError as error:
-                    yield number, error
-                else:
-                    yield number, None
 
-        for number, scores in scorer.scored(tables()):
-            files.take(number, scores)
-        return files.failures
+def read_part(
+    shards: Sequence[Shard],
+    spec: ScoreSpec,
+    number: int,
+    start: int,
+    stop: int,
+    failures: Collection[Path] = (),
+) -> Iterator[Rows]:
+    """Yield rows of a shard by its index, from one row to another; not on if it is a failure."""
+    shard = shards[number]
+    is_last = stop == shard.n_rows
+    try:
+        for table in read_shard(shard, spec, start, None if is_last else stop):
+            if shard.path in failures:  # it cannot be written
+                break
+            yield number, table
+    except DataError as error:
+        yield number, error
+    else:
+        if is_last:
+            yield number, None
 
 
 def column_sum(table: pa.Table, name: str) -> int:

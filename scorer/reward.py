@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,18 +16,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
-from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, shown
-from lmms_eval_captions.scorer.columns import clip_name, plain, references_of, without_nulls
-from lmms_eval_captions.scorer.evaluation_clips import (
-    OFFICIAL,
-    Evaluation,
-    evaluation_clips,
-    facts_of,
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip
+from lmms_eval_captions.scorer.columns import (
+    clip_name,
+    from_json,
+    plain,
+    questions_of,
+    references_of,
 )
+from lmms_eval_captions.scorer.evaluation_clips import OFFICIAL, Evaluation, EvaluationClips
 from lmms_eval_captions.scorer.scorer import CaptionScore, Pending, Scorer, left_s
-from lmms_eval_captions.scorer.settings import without_keys
+from lmms_eval_captions.scorer.settings import KEYS
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -37,9 +35,10 @@ if TYPE_CHECKING:
 
 Column = Literal["clip_id", "questions", "references", "reference", "video"]
 """Columns of a data set that rewards read."""
-_COLUMNS: Final[tuple[Column, ...]] = get_args(Column)
 Missing = Literal["mean"] | None
 """Reward of a completion without a verdict: the mean of others, or nothing."""
+Row = dict[str, Any]
+_COLUMNS: Final[tuple[Column, ...]] = get_args(Column)
 _MOST_BUDGET_S: Final = 86_400
 _MOST_BATCHES: Final = 3
 _MOST_COMPLETIONS: Final = 16
@@ -97,7 +96,7 @@ class CaptionReward:
         videos: str | Path | None = None,
         **settings: Unpack[ScorerSettings],
     ) -> None:
-        arguments: dict[str, Any] = {
+        arguments: Row = {
             "metric": metric,
             "normalise": normalise,
             "time_budget_s": time_budget_s,
@@ -105,7 +104,7 @@ class CaptionReward:
             "evaluation": evaluation,
             "columns": columns,
             "videos": videos,
-            **without_keys(settings),
+            **{name: value for name, value in settings.items() if name not in KEYS},
         }
         self._made_by = cast("Callable[[], Self]", partial(type(self), protocol, **arguments))
         self.scorer = Scorer(protocol, videos=videos, **settings)
@@ -116,11 +115,12 @@ class CaptionReward:
         self.missing = missing
         self._columns = dict(columns or {})
         self._check()
-        self.evaluation = evaluation_clips(evaluation, self.scorer.protocol, data_settings())
+        self.evaluation = EvaluationClips(evaluation, self.scorer.benchmark)
         """The clips that are refused."""
         self.__name__ = self.metric
         """Name under which trainers log it."""
         self._latest: deque[tuple[str, float]] = deque(maxlen=_N_LATEST)
+        """Clip and reward of the latest completions that have a reward."""
         self._n_alone = 0
         """Rollouts that come one by one and are not answered yet."""
         self._n_empty_batches = self._n_empty = 0
@@ -165,8 +165,7 @@ class CaptionReward:
         if callable(log_metric) and rewards:
             log_metric(f"{self.__name__}/missing", rewards.count(None) / len(rewards))
             log_metric(f"{self.__name__}/unscored", unscored)
-        scored = _scored(clip_ids, rewards)
-        self._latest.extend(scored)
+        scored = self._remember(clip_ids, rewards)
         if self.missing is None:
             return rewards
         return [
@@ -204,9 +203,7 @@ class CaptionReward:
         if self.missing is None:
             raise SettingsError("missing: verl takes only numbers, expected 'mean', got None")
         until_s, stopped = self._until_s(), self.scorer.stopped
-        asks = "questions" in self.scorer.protocol.needs
-        row = _row_of_verl(ground_truth, extra_info, "questions" if asks else "references")
-        row |= {name: row[own] for name, own in self._columns.items() if own in row}
+        row = self._row_of_verl(ground_truth, extra_info)
         self._n_alone += 1
         try:
             clip_ids, [pending] = self._submit([row], [solution_str], until_s)
@@ -216,7 +213,7 @@ class CaptionReward:
         scores = [pending()]
         [reward] = rewards = self._rewards(scores)
         self._report(scores, rewards, stopped, is_alone=True)
-        self._latest.extend(_scored(clip_ids, rewards))
+        self._remember(clip_ids, rewards)
         while reward is None and not self._latest and self._n_alone and left_s(until_s) != 0.0:
             await asyncio.sleep(_LOOK_S)
         reward = _mean_of_others(clip_ids[0], list(self._latest)) if reward is None else reward
@@ -231,16 +228,12 @@ class CaptionReward:
         """Stop: nothing more is sent, and everything answered is on disk."""
         self.scorer.close()
 
-    @property
-    def _metric(self) -> Metric:
-        return self.scorer.benchmark.metrics[self.metric]
-
     def _check(self) -> None:
         if self.metric not in self.scorer.metrics:
             raise SettingsError(
                 f"metric: expected one of {', '.join(self.scorer.metrics)}, got {self.metric!r}"
             )
-        if not self.normalise and not self._metric.higher_is_better:
+        if not self.normalise and not self.scorer.benchmark.metrics[self.metric].higher_is_better:
             raise SettingsError(
                 f"metric: less of {self.metric} is better, and a reward is maximised: leave "
                 "normalise=True, which turns it round"
@@ -262,10 +255,7 @@ class CaptionReward:
         return None if self.time_budget_s is None else time.monotonic() + self.time_budget_s
 
     def _submit(
-        self,
-        rows: Sequence[Mapping[str, object]],
-        completions: Sequence[object],
-        until_s: float | None,
+        self, rows: Sequence[Row], completions: Sequence[object], until_s: float | None
     ) -> tuple[list[str], list[Pending]]:
         """Submit completions, once all their clips are checked; return the clips' names too."""
         captions = list(map(_text, completions))
@@ -277,8 +267,8 @@ class CaptionReward:
         ]
         return [clip.clip_id for clip in clips], pending
 
-    def _clip(self, row: Mapping[str, object]) -> Clip:
-        video: Any = row.get("video")
+    def _clip(self, row: Row) -> Clip:
+        video = row.get("video")
         name = _file_of(video)
         given = plain(row.get("clip_id"))
         clip_id = name if given is None or given == "" else clip_name(given)
@@ -287,18 +277,20 @@ class CaptionReward:
                 "expected a column clip_id, or video with the name of a file: rewards of one clip "
                 "are compared with one another, and no clip may be of the evaluation set"
             )
-        references = [_of_json(plain(row.get(column))) for column in ("references", "reference")]
-        return Clip(
-            clip_id=clip_id,
-            questions=_questions(row["questions"], clip_id) if "questions" in row else None,
-            references=[text for value in references for text in references_of(value)],
-            frames=(video if name is None else name)
-            if "video" in self.scorer.protocol.needs
-            else None,
-            cache=self.scorer.settings.cache,
-        )
+        references = [from_json(plain(row.get(column))) for column in ("references", "reference")]
+        is_seen = "video" in self.scorer.protocol.needs
+        try:
+            return Clip(
+                clip_id=clip_id,
+                questions=questions_of(row["questions"]) if "questions" in row else None,
+                references=[text for value in references for text in references_of(value)],
+                frames=(video if name is None else name) if is_seen else None,
+                cache=self.scorer.settings.cache,
+            )
+        except DataError as error:
+            raise DataError(f"clip {clip_id!r}: {error}") from error
 
-    def _document(self, clip: Clip, row: Mapping[str, object]) -> Mapping[str, Any]:
+    def _document(self, clip: Clip, row: Row) -> Mapping[str, Any]:
         """Return a clip as a document; the evaluation set's are refused."""
         try:
             document = self.scorer.document(clip)
@@ -309,27 +301,30 @@ class CaptionReward:
                     f"benchmark's own ({error})"
                 ) from error
             raise
-        if len(self.evaluation):
-            names = [clip.clip_id, *filter(None, [_file_of(row.get("video"))])]
-            facts = facts_of(self.scorer.benchmark.questions(document))
-            self.evaluation.require_other(names, facts)
+        names = [clip.clip_id, *filter(None, [_file_of(row.get("video"))])]
+        self.evaluation.require_other(names, self.scorer.benchmark.questions(document))
         return document
 
     def _rewards(self, scores: Sequence[CaptionScore]) -> list[float | None]:
-        metric = self._metric
+        metric = self.scorer.benchmark.metrics[self.metric]
         reason = metric.unavailable([score.record for score in scores])
         if reason is not None:
             raise SettingsError(f"metric: {self.metric} cannot be computed here: {reason}")
-
-        def reward(value: float) -> float | None:
-            if isnan(value):
-                return None
+        rewards: list[float | None] = []
+        for value in (score.scores[self.metric] for score in scores):
             share = (value - metric.lowest) / metric.span
-            if not self.normalise:
-                return value
-            return share if metric.higher_is_better else 1.0 - share
+            share = share if metric.higher_is_better else 1.0 - share
+            rewards.append(None if isnan(value) else share if self.normalise else value)
+        return rewards
 
-        return [reward(score.scores[self.metric]) for score in scores]
+    def _remember(
+        self, clip_ids: Sequence[str], rewards: Sequence[float | None]
+    ) -> list[tuple[str, float]]:
+        """Return clip and reward of each completion that has a reward, and remember the latest."""
+        pairs = zip(clip_ids, rewards, strict=True)
+        scored = [(clip_id, reward) for clip_id, reward in pairs if reward is not None]
+        self._latest.extend(scored)
+        return scored
 
     def _report(
         self,
@@ -354,7 +349,7 @@ class CaptionReward:
             JudgeStoppedError: If the judge had stopped before and a verdict is missing, or has by
                 now and all rewards are; or if all were missing several batches in a row.
         """
-        n, n_missing = len(rewards), sum(reward is None for reward in rewards)
+        n, n_missing = len(rewards), rewards.count(None)
         is_empty = n_missing == n > 0
         self._n_empty_batches = self._n_empty_batches + 1 if is_empty else 0
         self._n_empty = self._n_empty + n if is_empty else 0
@@ -375,32 +370,33 @@ class CaptionReward:
             no_value = {} if reward is not None else {"the metric has no value of its verdicts": 1}
             reasons.update(score.reasons or no_value)
         why = ", ".join(f"{reason} ({number})" for reason, number in reasons.most_common(3))
-        if not n_missing:
-            words = f"{n_unscored} of {n_questions} questions are unscored, rewards are those of "
-            logger.warning("{}: {}the others: {}", self.__name__, words, why)
-            return unscored
         most, at_least = (_MOST_ALONE, 1) if is_alone else (_MOST_BATCHES, _MOST_COMPLETIONS)
         if self._n_empty_batches >= most and self._n_empty >= at_least:
             raise JudgeStoppedError(
                 f"expected rewards, got none in {self._n_empty_batches} batches in a row: {why}; "
                 "see that the judge answers, and that time_budget_s is enough"
             )
-        words = "they count as the mean of others" if self.missing else "they are left out"
-        words = "none has: they are left out" if is_empty and not is_alone else words
-        logger.warning(
-            "{}: {} of {} completions have no verdict, {}: {}",
-            self.__name__,
-            n_missing,
-            n,
-            words,
-            why,
-        )
+        text = f"{n_missing} of {n} completions have no verdict, they "
+        if not n_missing:
+            text = f"{n_unscored} of {n_questions} questions are unscored, rewards are those of "
+            text += "the others"
+        elif self.missing and (is_alone or not is_empty):
+            text += "count as the mean of others"
+        else:
+            text += "are left out"
+        logger.warning("{}: {}: {}", self.__name__, text, why)
         return unscored
 
-
-def _scored(clip_ids: Sequence[str], rewards: Sequence[float | None]) -> list[tuple[str, float]]:
-    """Return clip and reward of each completion that has a reward."""
-    return [(c, reward) for c, reward in zip(clip_ids, rewards, strict=True) if reward is not None]
+    def _row_of_verl(self, ground_truth: object, extra_info: object) -> Row:
+        """Return the row of what verl hands over with one rollout."""
+        truth, info = from_json(plain(ground_truth)), from_json(plain(extra_info))
+        row = dict(info) if isinstance(info, Mapping) else {}
+        if isinstance(truth, Mapping) and not {"question", "answer"} <= set(truth):
+            row |= {name: value for name, value in truth.items() if value is not None}
+        elif truth is not None and truth != "":
+            asks = "questions" in self.scorer.protocol.needs
+            row["questions" if asks else "references"] = truth
+        return row | {name: row[own] for name, own in self._columns.items() if own in row}
 
 
 def _mean_of_others(clip_id: str, scored: Sequence[tuple[str, float]]) -> float | None:
@@ -414,15 +410,13 @@ def _mean_of_others(clip_id: str, scored: Sequence[tuple[str, float]]) -> float 
     return fmean(rewards) if rewards else None
 
 
-def _rows(
-    columns: Mapping[str, object], names: Mapping[Column, str], n_rows: int
-) -> list[dict[str, object]]:
+def _rows(columns: Mapping[str, object], names: Mapping[Column, str], n_rows: int) -> list[Row]:
     """Return the rows of columns, with our names.
 
     Raises:
         ValueError: If a column has another length, or one that is renamed is missing.
     """
-    rows: list[dict[str, object]] = [{} for _ in range(n_rows)]
+    rows: list[Row] = [{} for _ in range(n_rows)]
     for column in _COLUMNS:
         name = names.get(column, column)
         if name not in columns:
@@ -442,15 +436,6 @@ def _rows(
         for row, value in zip(rows, values, strict=True):
             row[column] = value
     return rows
-
-
-def _row_of_verl(ground_truth: object, extra_info: object, truth_column: str) -> dict[str, object]:
-    """Return the row of what verl hands over with one rollout."""
-    truth, info = _of_json(plain(ground_truth)), _of_json(plain(extra_info))
-    row: dict[str, object] = dict(info) if isinstance(info, Mapping) else {}
-    if isinstance(truth, Mapping) and not {"question", "answer"} <= set(truth):
-        return {**row, **{name: value for name, value in truth.items() if value is not None}}
-    return row if truth is None or truth == "" else {**row, truth_column: truth}
 
 
 def _text(completion: object) -> str | None:
@@ -476,24 +461,6 @@ def _text(completion: object) -> str | None:
     return "".join(parts) if parts else None
 
 
-def _questions(value: object, clip_id: str) -> list[object]:
-    """Return questions as the official files have them, whatever a table has made of them.
-
-    >>> _questions({"question": ["Who?", "Where?"], "answer": ["A dog", "Here"]}, "a")[1]
-    {'question': 'Where?', 'answer': 'Here'}
-    """
-    read = _of_json(plain(value))
-    if read is None or read == "":
-        return []
-    if isinstance(read, Mapping) and all(isinstance(values, list) for values in read.values()):
-        # A list of records, column by column.
-        records = zip(*read.values(), strict=True)
-        read = [dict(zip(read, record, strict=True)) for record in records]
-    if not isinstance(read, list):
-        raise DataError(f"clip {clip_id!r}: expected a list of questions, got {shown(value)}")
-    return [without_nulls(question) for question in read]
-
-
 def _file_of(video: object) -> str | None:
     """Return the name of a video's file, however a table holds it; ``None`` for frames."""
     if isinstance(video, str | PathLike):
@@ -503,14 +470,3 @@ def _file_of(video: object) -> str | None:
     if isinstance(video, Sequence) and len(video) == 1:
         return _file_of(video[0])
     return None
-
-
-def _of_json(value: object) -> object:
-    """Return a list or an object that a text holds as JSON; anything else as it is."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
-        return value
-    try:
-        read: object = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-    return read

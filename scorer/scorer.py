@@ -40,7 +40,7 @@ from lmms_eval_captions.judges.errors import (
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames, shown
+from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
     Judged,
     caption_digest,
@@ -55,17 +55,18 @@ from lmms_eval_captions.lmms_eval_tasks.session import (
     settled,
     without_judge,
 )
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.scorer.columns import (
     caption_of,
     clip_name,
     is_missing,
     listed,
+    questions_of,
     references_of,
     video_in,
-    without_nulls,
 )
-from lmms_eval_captions.scorer.settings import documents_of, protocol_of, read_keywords
+from lmms_eval_captions.scorer.settings import protocol_of, read_keywords
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,13 +75,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NO_CAPTION_GIVEN: Final = "none was given"
+OVER: Final = str(TooLateError())
+"""Reason of a question whose time was over."""
 _CLOSED: Final = "this scorer is closed; make another one"
 _AHEAD: Final = 16
 """Questions that are submitted and not answered, as a multiple of the requests in flight."""
 _LEAST_AHEAD: Final = 512
-NO_CAPTION_GIVEN: Final = "none was given"
-OVER: Final = str(TooLateError())
-"""Reason of a question whose time was over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +186,6 @@ class Scorer:
         self._engine_config = replace(
             engine_config(self.settings), progress=progress, purse=purse, outage_is_final=False
         )
-        self._lock = threading.Lock()
-        self._pid = os.getpid()
         self._shared: _SharedEngine | None = None
         self._is_closed = False
         self._pending: weakref.WeakSet[Pending] = weakref.WeakSet()
@@ -367,10 +366,10 @@ class Scorer:
 
     def close(self) -> None:
         """Stop: nothing more is asked for this scorer, and everything answered is on disk."""
-        with self._lock:
-            shared, self._shared, self._is_closed = self._shared, None, True
+        with _ENGINES.lock:
+            self._is_closed = True
+            shared, self._shared = self._shared, None
         if shared is not None:
-            self._leave()
             for pending in list(self._pending):
                 pending.cancel()
             self._usage = shared.engine.totals()
@@ -397,7 +396,7 @@ class Scorer:
         clips = [
             Clip(
                 clip_id=clip_name(clip_id),
-                questions=None if questions is None else _questions(asked),
+                questions=None if questions is None else questions_of(asked),
                 frames=seen,
                 references=references_of(told),
                 cache=self.settings.cache,
@@ -417,17 +416,17 @@ class Scorer:
         if unasked is not None:
             return None, lambda: unasked
         chains = self.benchmark.chains(questions, caption, self.config)
-        answers = None if until_s is None else _AnswersInTime(chains, until_s)
+        in_time = _InTime(chains, until_s)
         future: Future[list[Sequence[Any]]] = self._engine().submit(
-            chains if answers is None else answers.chains, about=caption_digest(caption)
+            chains if until_s is None else in_time.chains, about=caption_digest(caption)
         )
 
         def result() -> Judged[Any]:
             try:
-                judged, is_late = future.result(left_s(until_s)), answers and answers.is_late
+                results, is_late = future.result(left_s(until_s)), in_time.is_late
             except FutureTimeoutError:
-                judged, is_late = list(answers.results) if answers else [], True
-            return Judged(judged, self.config, None, late=OVER if is_late else None)
+                results, is_late = list(in_time.results), True
+            return Judged(results, self.config, None, late=OVER if is_late else None)
 
         return future, settled(
             result,
@@ -438,21 +437,21 @@ class Scorer:
 
     def _engine(self) -> Engine:
         """Return the engine, which the first caption that is asked about opens."""
-        if self._pid != os.getpid():  # forked: the engine's thread, and who waits, stayed behind
-            self._pid, self._lock, self._shared = os.getpid(), threading.Lock(), None
-        with self._lock:
+        with _ENGINES.lock:
             if self._is_closed:
                 raise JudgeStoppedError(_CLOSED)
-            if self._shared is None:
+            if self._shared is None or self._shared.pid != os.getpid():
                 self._shared = _ENGINES.join(self._engine_config, self.config.model)
-                # A scorer that is dropped leaves its engine, too.
-                self._leave = weakref.finalize(self, _ENGINES.leave, self._shared)
             return self._shared.engine
 
     @cached_property
     def _official(self) -> Mapping[str, Doc]:
-        """Documents of the task's own videos."""
-        return documents_of(self.protocol, data_settings())
+        """Documents of the task's own videos, by each of their names."""
+        benchmark, name = self.benchmark, self.protocol.name
+        if name not in our_benchmarks():
+            return {}
+        documents = benchmark.read(data_settings(), benchmark.tasks[name])
+        return {name: doc for doc in reversed(documents) for name in benchmark.video_names(doc)}
 
     def _task(self, doc: Doc) -> Task:
         """Return the task of a document if the protocol has a task's name, else the protocol's.
@@ -471,12 +470,13 @@ def left_s(until_s: float | None) -> float | None:
 
 
 class _SharedEngine:
-    """An engine with the number of its scorers."""
+    """An engine that is closed when the last scorer lets go of it."""
 
     def __init__(self, config: EngineConfig) -> None:
         self.config = config
         self.engine = Engine(config)
-        self.n_scorers = 0
+        self.pid = os.getpid()
+        weakref.finalize(self, self.engine.close)
 
     def stopped(self, model: str) -> str | None:
         """Return why nothing more is asked of a model, ``None`` if it is."""
@@ -486,7 +486,7 @@ class _SharedEngine:
 
 
 class _Engines:
-    """Engines of this process, one per endpoint and settings."""
+    """Engines of this process that scorers share, one per endpoint and settings."""
 
     def __init__(self) -> None:
         self._forget()
@@ -495,49 +495,32 @@ class _Engines:
 
     def _forget(self) -> None:
         """Start afresh, as in a forked child: the engines' threads stayed in the parent."""
-        self._lock = threading.Lock()
-        self._open: list[_SharedEngine] = []
+        self.lock = threading.RLock()
+        self._open: weakref.WeakSet[_SharedEngine] = weakref.WeakSet()
 
     def join(self, config: EngineConfig, model: str) -> _SharedEngine:
         """Return the engine of these settings, which is opened if none is open.
 
         One that a wrong key has stopped, say, is not shared any more; the cost limit stays one.
         """
-        with self._lock:
-            for shared in self._open:
-                stopped = shared.stopped(model)
-                is_usable = stopped is None or stopped.startswith(LIMIT_REACHED)
-                if is_usable and replace(shared.config, progress=config.progress) == config:
-                    break
-            else:
-                shared = _SharedEngine(config)
-                self._open.append(shared)
-            shared.n_scorers += 1
-            return shared
-
-    def leave(self, shared: _SharedEngine) -> None:
-        """Have one scorer less use an engine; the last one closes it."""
-        with self._lock:
-            shared.n_scorers -= 1
-            is_last = shared.n_scorers == 0
-            if is_last and shared in self._open:
-                self._open.remove(shared)
-        if is_last:
-            shared.engine.close()
+        for shared in self._open:
+            stopped = shared.stopped(model)
+            is_usable = stopped is None or stopped.startswith(LIMIT_REACHED)
+            if is_usable and replace(shared.config, progress=config.progress) == config:
+                return shared
+        shared = _SharedEngine(config)
+        self._open.add(shared)
+        return shared
 
 
 _ENGINES: Final = _Engines()
 
 
-class _AnswersInTime:
+class _InTime:
     """Chains whose results so far can be had when time is over.
 
     What is on the wire then is answered and stored all the same. Nothing more is sent: neither what
     waits for its turn, nor a second step, nor what is to be sent again.
-
-    Args:
-        chains: As an engine takes them.
-        until_s: End of the time, by :func:`time.monotonic`.
 
     Attributes:
         chains: The same for the engine; a chain that is too late gives nothing.
@@ -545,7 +528,7 @@ class _AnswersInTime:
         is_late: True if a chain was too late.
     """
 
-    def __init__(self, chains: Sequence[Chain[Sequence[Any]]], until_s: float) -> None:
+    def __init__(self, chains: Sequence[Chain[Sequence[Any]]], until_s: float | None) -> None:
         self._until_s = until_s
         self.chains = [partial(self._run, index, chain) for index, chain in enumerate(chains)]
         self.results: list[Sequence[Any]] = [()] * len(chains)
@@ -556,7 +539,7 @@ class _AnswersInTime:
 
         async def ask_in_time(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
             nonlocal is_late
-            if time.monotonic() < self._until_s:
+            if left_s(self._until_s) != 0.0:
                 asked = await ask(replace(request, until_s=self._until_s), read)
             else:
                 asked = Asked(None, "", OVER, cached=False, usage=NO_USAGE, failure="unavailable")
@@ -576,13 +559,3 @@ def _seen(frames: Any) -> list[Any]:  # noqa: ANN401 - a column of pictures
     if isinstance(frames, (str, bytes, Path)):
         raise DataError(f"frames: expected a list with one value for each caption, got {frames!r}")
     return [None if is_missing(value) else value for value in frames]
-
-
-def _questions(value: object) -> Sequence[object]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        raise DataError(
-            f"questions: expected a list of questions for each caption, got {shown(value)}"
-        )
-    return [without_nulls(question) for question in value]

@@ -11,7 +11,6 @@ from typing import Final, Literal, TypedDict
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.settings import (
-    DataSettings,
     JudgeSettings,
     read_judge_settings,
     variables_of,
@@ -59,19 +58,8 @@ KEYS: Final = ("openai_key", "anthropic_key", "azure_openai_key")
 """Settings that no other process is handed: it reads them from its own environment."""
 
 
-def without_keys(keywords: Mapping[str, object]) -> dict[str, object]:
-    """Return the settings that other processes may be handed."""
-    return {name: value for name, value in keywords.items() if name not in KEYS}
-
-
-def read_keywords(
-    keywords: Mapping[str, object], environ: Mapping[str, str] | None = None
-) -> JudgeSettings:
-    """Return the settings of a scorer, validated like those of a run.
-
-    Args:
-        keywords: See :class:`ScorerSettings`.
-        environ: Variables, by default those of the process.
+def read_keywords(keywords: Mapping[str, object]) -> JudgeSettings:
+    """Return the settings of a scorer, see :class:`ScorerSettings`; validated like a run's.
 
     Raises:
         SettingsError: If a keyword is not known, a value cannot be used, or a sample or a batch is
@@ -82,7 +70,7 @@ def read_keywords(
     if unknown:
         known = ", ".join(ScorerSettings.__annotations__)
         raise SettingsError(f"expected settings among {known}, got {', '.join(unknown)}")
-    env = dict(os.environ if environ is None else environ)
+    env = dict(os.environ)
     for name, value in keywords.items():
         variable = variables[name].name
         env.pop(variable, None)
@@ -115,11 +103,7 @@ def clip_protocols() -> Mapping[str, ClipProtocol]:
 
 
 def protocol_of(name: str) -> ClipProtocol:
-    """Return a protocol, or that of a task.
-
-    Args:
-        name: One of :func:`clip_protocols`, or a task such as ``vdc_camera``: its clips are those
-            of the benchmark, with the questions of its files.
+    """Return a protocol, or that of a task, whose clips are the benchmark's own.
 
     Raises:
         SettingsError: If there is none; the text lists all.
@@ -147,16 +131,3 @@ def protocol_of(name: str) -> ClipProtocol:
     return ClipProtocol(
         name=name, benchmark=benchmark, task=task, needs=frozenset(), document=not_known
     )
-
-
-def documents_of(protocol: ClipProtocol, settings: DataSettings) -> dict[str, Doc]:
-    """Return the documents of a protocol's task by each name of their videos; none if it has none.
-
-    Raises:
-        DataError: If the benchmark's files are missing or broken.
-    """
-    benchmark = our_benchmarks().get(protocol.name)
-    if benchmark is None:
-        return {}
-    documents = benchmark.read(settings, benchmark.tasks[protocol.name])
-    return {name: doc for doc in reversed(documents) for name in benchmark.video_names(doc)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import isnan, nan, prod
 from pathlib import Path
 from statistics import fmean
@@ -21,7 +21,6 @@ from lmms_eval_captions.scorer.parquet import (
     column_sum,
     counted,
     new_file,
-    origin_of,
     reading,
     unfinished,
     writing,
@@ -39,82 +38,17 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 QUANTILES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
-WORST_FILE: Final = "worst.parquet"
-KEPT_FILE: Final = "kept.parquet"
+LIST_FILES: Final[Mapping[str, str]] = {"worst": "worst.parquet", "kept": "kept.parquet"}
+"""List of clips to its file."""
 Document = dict[str, Any]
-_LIST_COLUMNS: Final = ("clip_id", "score")
-_READ: Final = ("n_questions", "n_unscored", "why_unscored", "is_empty", "parts", "judged_by")
-
-
-@dataclass(slots=True)
-class _Scores:
-    """Scores of all clips, in the order of the files and of their rows."""
-
-    headline: list[Floats] = field(default_factory=list)
-    """Clips' scores, ``nan`` if they have none."""
-    halves: list[Floats] = field(default_factory=list)
-    """Shape (n_clips, 2): scores by every other question, or judge run."""
-    n_questions: list[Floats] = field(default_factory=list)
-    """Questions times judge runs of each clip, ``nan`` if it was not asked about."""
-    sums: list[Floats] = field(default_factory=list)
-    """Sums of the clips' ``parts``."""
-    part_sizes: list[int] = field(default_factory=list)
-    n: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    """Why questions are unscored, or rows not asked about, to the number of rows."""
-    judged_by: Counter[str] = field(default_factory=Counter)
-    """Signature without counts, to the number of clips."""
-
-    def add(self, table: pa.Table, headline: str) -> None:
-        """Add the rows of a table."""
-        self.headline.append(_numbers(table, headline))
-        self.halves.append(np.stack([_numbers(table, name) for name in HALVES], axis=1))
-        self.n_questions.append(_numbers(table, "n_questions"))
-        self.n["rows"] += table.num_rows
-        self.n["unasked"] += table.column("n_questions").null_count
-        for name in ("n_questions", "n_unscored", "is_empty"):
-            self.n[name] += column_sum(table, name)
-        for name, counts in (("why_unscored", self.reasons), ("judged_by", self.judged_by)):
-            for value in table.column(name).drop_null().value_counts().to_pylist():
-                counts[value["values"]] += value["counts"]
-        parts = table.column("parts").drop_null().combine_chunks()
-        if len(parts):
-            self.part_sizes = [len(part) for part in parts[0].as_py()]
-            numbers = np.asarray(parts.flatten().flatten(), dtype=np.float64)
-            self.sums.append(numbers.reshape(len(parts), -1).sum(axis=0))
-
-    def totals(self, benchmark: Benchmark[Any, Any]) -> dict[str, float]:
-        """Return each metric from its parts over clips, mean over judge runs; ``nan`` if none."""
-        metrics = {name: metric for name, metric in benchmark.metrics.items() if metric.ratios}
-        numbers = np.sum(self.sums, axis=0) if self.sums else np.empty(0)
-        ratios = [
-            prod(part[::2]) / prod(part[1::2]) if all(part[1::2]) else nan
-            for part in np.split(numbers, np.cumsum(self.part_sizes)[:-1])
-            if len(part)
-        ]
-        by_metric = {name: ratios[at :: len(metrics)] for at, name in enumerate(metrics)}
-        return {
-            name: float(metrics[name].scale * fmean(values)) if values else nan
-            for name, values in by_metric.items()
-        }
-
-    def first_share(self, n_metrics: int) -> float:
-        """Return the share of a clip's questions, or judge runs, in its first half, over clips."""
-        n_runs = max(1, len(self.part_sizes) // max(1, n_metrics))
-        counts = np.concatenate(self.n_questions)
-        n = counts[counts > 0] / n_runs
-        n = np.where(n > 1, n, n_runs)
-        n = n[n > 1]  # the others have one half
-        return float(np.mean(np.ceil(n / 2) / n)) if len(n) else 0.5
 
 
 def summarise(
     files: Sequence[Path],
     spec: ScoreSpec,
     folder: Path,
+    shares: Mapping[str, float | None],
     *,
-    worst: float,
-    keep: float | None,
     max_unscored: float,
 ) -> Document:
     """Return the summary of files of scores; writes the lists of clips.
@@ -123,8 +57,8 @@ def summarise(
         files: Files of scores, at least one.
         spec: The spec that they were scored by.
         folder: Folder of the lists.
-        worst: Share of the clips in the list of the worst, in (0, 1].
-        keep: Share of the clips in the list of those to keep, in (0, 1], ``None`` for no list.
+        shares: ``worst`` and ``kept`` to the share of the clips in the list, in (0, 1]; ``None``
+            for no list, and a file of an earlier run is removed.
         max_unscored: Largest share of unscored questions that still gives totals, in [0, 1].
 
     Raises:
@@ -135,45 +69,45 @@ def summarise(
 
     benchmark = spec.protocol.benchmark
     metric = benchmark.metrics[benchmark.headline]
-    scores, names = _Scores(), []
-    for table in _tables(files, ["clip_id", benchmark.headline, *HALVES, *_READ]):
-        scores.add(table, benchmark.headline)
-        names += table.column("clip_id").chunks
+    rows, parts, texts = _read(files, benchmark.headline)
+    n_questions, n_unscored = (column_sum(rows, name) for name in ("n_questions", "n_unscored"))
+    n_unasked = rows["n_questions"].null_count
     # More than 2 GiB of names are no array of pa.string().
-    clip_ids = pa.chunked_array(names, pa.string()).cast(pa.large_string()).combine_chunks()
-    values = np.concatenate(scores.headline) if scores.headline else np.empty(0)
+    clip_ids = rows["clip_id"].cast(pa.large_string()).combine_chunks()
+    values = _numbers(rows, benchmark.headline)
     known = values[~np.isnan(values)]
-    reliability = _reliability(
-        scores, sum(m.ratios is not None for m in benchmark.metrics.values())
-    )
-    n = scores.n
+    first, second = (_numbers(rows, name) for name in HALVES)
+    first_share = _first_share(_numbers(rows, "n_questions"), len(parts), benchmark)
+    reliability = score_reliability(first, second, first_share=first_share)
     is_enough = not (
-        Share(n["n_unscored"], n["n_questions"]).exceeds(max_unscored)
-        or Share(n["unasked"], n["rows"]).exceeds(max_unscored)
+        Share(n_unscored, n_questions).exceeds(max_unscored)
+        or Share(n_unasked, len(rows)).exceeds(max_unscored)
     )
-    totals = scores.totals(benchmark) if is_enough else {}
+    totals = _totals(parts, benchmark) if is_enough else {}
     n_different = pc.count_distinct(clip_ids, mode="only_valid").as_py()
-    shares = (values - metric.lowest) / metric.span
-    goodness = shares if metric.higher_is_better else 1.0 - shares
+    goodness = (values - metric.lowest) / metric.span
+    goodness = goodness if metric.higher_is_better else 1.0 - goodness
     lists: dict[str, Document | None] = {}
-    for name, order, share in (("worst", 1 - goodness, worst), ("kept", goodness, keep)):
+    for name, order in (("worst", 1 - goodness), ("kept", goodness)):
+        path, share = folder / LIST_FILES[name], shares[name]
         error_of = reliability if name == "kept" else None
-        path = folder / {"worst": WORST_FILE, "kept": KEPT_FILE}[name]
         lists[name] = (
             None if share is None else _list(path, clip_ids, values, order, share, error_of)
         )
+        if lists[name] is None:
+            path.unlink(missing_ok=True)
     return {
         "protocol": spec.protocol_name,
         "headline": benchmark.headline,
         "higher_is_better": metric.higher_is_better,
-        "n_rows": n["rows"],
+        "n_rows": len(rows),
         "n_scored": len(known),
-        "n_questions": n["n_questions"],
-        "n_unscored": n["n_unscored"],
-        "n_empty": n["is_empty"],
-        "n_unasked": n["unasked"],
+        "n_questions": n_questions,
+        "n_unscored": n_unscored,
+        "n_empty": column_sum(rows, "is_empty"),
+        "n_unasked": n_unasked,
         "n_repeated": len(clip_ids) - clip_ids.null_count - n_different,
-        "reasons": dict(grouped(scores.reasons).most_common(5)),
+        "reasons": dict(grouped(texts["why_unscored"]).most_common(5)),
         "totals": {name: _known(totals.get(name, nan)) for name in benchmark.metrics},
         "quantiles": {f"{q:g}": float(np.quantile(known, q)) for q in QUANTILES if len(known)},
         "reliability": {
@@ -181,29 +115,37 @@ def summarise(
             for name, value in asdict(reliability).items()
         },
         **lists,
-        "judged_by": [text for text, _ in scores.judged_by.most_common(5)],
+        "judged_by": [text for text, _ in texts["judged_by"].most_common(5)],
     }
 
 
-def is_list(path: Path) -> bool:
-    """Return whether a file is a list as it was written: a user's copy of one may say so, too."""
+def _read(
+    files: Sequence[Path], headline: str
+) -> tuple[pa.Table, list[Floats], dict[str, Counter[str]]]:
+    """Return numbers and names of all rows; the sum of each part; texts to their numbers."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    made_of = origin_of(path)
-    if made_of is None or made_of.get("list") != path.name:
-        return False
-    metadata = pq.read_metadata(path)
-    names = tuple(metadata.schema.names)
-    return names == _LIST_COLUMNS and made_of.get("n_clips") == metadata.num_rows
-
-
-def _tables(files: Sequence[Path], columns: Sequence[str]) -> Iterator[pa.Table]:
-    import pyarrow.parquet as pq
-
+    columns = ["clip_id", headline, *HALVES, "n_questions", "n_unscored", "is_empty"]
+    texts: dict[str, Counter[str]] = {"why_unscored": Counter(), "judged_by": Counter()}
+    tables: list[pa.Table] = []
+    sums, sizes = np.zeros(1), list[int]()
     for path in files:
         with reading(path), pq.ParquetFile(path) as file:
+            tables.append(file.read_row_groups([], columns=columns))
             for group in range(file.num_row_groups):
-                yield file.read_row_group(group, columns=columns)
+                table = file.read_row_group(group, columns=[*columns, *texts, "parts"])
+                tables.append(table.select(columns))
+                for name, counts in texts.items():
+                    for value in table[name].drop_null().value_counts().to_pylist():
+                        counts[value["values"]] += value["counts"]
+                parts = table["parts"].drop_null().combine_chunks()
+                if len(parts):
+                    sizes = [len(part) for part in parts[0].as_py()]
+                    numbers = np.asarray(parts.flatten().flatten(), dtype=np.float64)
+                    sums = sums + numbers.reshape(len(parts), -1).sum(axis=0)
+    ends = np.cumsum(sizes)[:-1]
+    return pa.concat_tables(tables), np.split(sums, ends) if sizes else [], texts
 
 
 def _numbers(table: pa.Table, name: str) -> Floats:
@@ -211,11 +153,25 @@ def _numbers(table: pa.Table, name: str) -> Floats:
     return np.asarray(column.cast("float64").fill_null(nan), dtype=np.float64)
 
 
-def _reliability(scores: _Scores, n_metrics: int) -> Interval:
-    if not scores.halves:
-        return score_reliability(np.empty(0), np.empty(0))
-    halves = np.concatenate(scores.halves)
-    return score_reliability(halves[:, 0], halves[:, 1], first_share=scores.first_share(n_metrics))
+def _totals(parts: Sequence[Floats], benchmark: Benchmark[Any, Any]) -> dict[str, float]:
+    """Return each metric from its parts over clips, mean over judge runs; ``nan`` if none."""
+    metrics = {name: metric for name, metric in benchmark.metrics.items() if metric.ratios}
+    ratios = [prod(x[::2]) / prod(x[1::2]) if all(x[1::2]) else nan for x in parts if len(x)]
+    by_metric = {name: ratios[at :: len(metrics)] for at, name in enumerate(metrics)}
+    return {
+        name: float(metrics[name].scale * fmean(values)) if values else nan
+        for name, values in by_metric.items()
+    }
+
+
+def _first_share(n_questions: Floats, n_parts: int, benchmark: Benchmark[Any, Any]) -> float:
+    """Return the share of a clip's questions, or judge runs, in its first half, over clips."""
+    n_metrics = sum(metric.ratios is not None for metric in benchmark.metrics.values())
+    n_runs = max(1, n_parts // max(1, n_metrics))
+    n = n_questions[n_questions > 0] / n_runs
+    n = np.where(n > 1, n, n_runs)
+    n = n[n > 1]  # the others have one half
+    return float(np.mean(np.ceil(n / 2) / n)) if len(n) else 0.5
 
 
 def _list(
@@ -231,7 +187,7 @@ def _list(
     Args:
         path: The file.
         clip_ids: Names of all clips.
-        scores: Their scores.
+        scores: Scores of all clips.
         order: Clips with the highest of these are in the list.
         share: Share of the clips with a score.
         reliability: That of the scores, for the error of a list of clips to keep, else ``None``.
@@ -243,9 +199,9 @@ def _list(
     if not mask.any():
         return None
     values = scores[mask]
-    columns = (clip_ids.filter(pa.array(mask)), pa.array(values))
-    made_of = json.dumps({"list": path.name, "n_clips": len(values)}).encode()
-    table = pa.table(dict(zip(_LIST_COLUMNS, columns, strict=True)), metadata={MADE_OF: made_of})
+    columns = {"clip_id": clip_ids.filter(pa.array(mask)), "score": pa.array(values)}
+    made_of = json.dumps({"list": path.name, "n_rows": len(values)}).encode()
+    table = pa.table(columns, metadata={MADE_OF: made_of})
     with writing(path):
         with new_file(unfinished(path)) as file:
             pq.write_table(table, file, compression="zstd")

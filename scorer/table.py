@@ -6,8 +6,9 @@ import hashlib
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import isnan
 from pathlib import Path
@@ -27,9 +28,10 @@ from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.scorer.columns import (
     caption_of,
     clip_name,
+    is_missing,
+    questions_of,
     references_of,
     video_in,
-    without_nulls,
 )
 from lmms_eval_captions.scorer.scorer import NO_CAPTION_GIVEN, CaptionScore, Scorer
 from lmms_eval_captions.scorer.settings import KEYS, ScorerSettings, protocol_of, read_keywords
@@ -40,40 +42,15 @@ if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
     from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
+    Rows = tuple[int, "pa.Table | DataError | None"]
+    """Number of a file with its next rows, why there are no more, or ``None`` at its end."""
+
 COLUMNS: Final = ("clip_id", "caption", "questions", "reference", "video")
 """Columns that are read, by our names."""
 HALVES: Final = ("first_half", "second_half")
 """Columns of the headline by every other question, or judge run."""
-_WHY_NONE: Final = "why there is no caption"
-"""Column of captions that were to be written and are missing."""
 _AHEAD: Final = 8
 """Rows that are submitted and not answered, as a multiple of the requests in flight."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Captioning:
-    """Settings of the captioner that writes missing captions."""
-
-    captioner: str
-    """One of our captioners, or a custom class as ``package.module:Class``."""
-    arguments: str
-    """Arguments in the form of lmms-eval's ``--model_args``."""
-    prompt: str
-    """Question about each clip."""
-
-    @classmethod
-    def of(cls, captioner: str, arguments: str, prompt: str | None, protocol: str) -> Captioning:
-        """Return the settings of a captioner, by default with the prompt of a protocol.
-
-        Raises:
-            SettingsError: If there is no such captioner, or no such protocol.
-        """
-        if ":" not in captioner:
-            captioner_class(captioner)
-        if prompt is None:
-            file, _, key = protocol_of(protocol).task.caption_prompt.partition(".")
-            prompt = Prompts(read_judge_settings().prompts).text(file, key)
-        return cls(captioner=captioner, arguments=arguments, prompt=prompt)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +64,8 @@ class ScoreSpec:
     """Our name of a column to that in the tables, if it differs."""
     videos: Path = Path()
     """Folder in which the videos lie."""
-    captioning: Captioning | None = None
-    """Captioner of missing captions; ``None`` leaves them unscored."""
+    captioner: tuple[str, str, str] | None = None
+    """Name, arguments and prompt of who writes missing captions; ``None`` leaves them unscored."""
     unavailable: tuple[str, ...] = ()
     """Metrics that cannot be computed on the machine of the command, whatever the judge says."""
 
@@ -99,12 +76,20 @@ class ScoreSpec:
         *,
         videos: Path | None,
         names: Mapping[str, str],
-        captioning: Captioning | None,
+        captioner: tuple[str, str, str | None] | None = None,
     ) -> ScoreSpec:
         """Return the spec with the settings of the environment.
 
+        Args:
+            protocol: Name of the protocol.
+            videos: Folder of the videos (default: the current one).
+            names: See :attr:`names`.
+            captioner: One of our captioners, or a custom class as ``package.module:Class``; its
+                arguments like lmms-eval's ``--model_args``; and its prompt, by default the
+                protocol's.
+
         Raises:
-            SettingsError: If there is no protocol of this name, or a setting cannot be used.
+            SettingsError: If there is no such protocol or captioner, or a setting cannot be used.
         """
         settings = read_judge_settings()
         known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
@@ -113,14 +98,24 @@ class ScoreSpec:
             name: value.absolute() if isinstance(value := getattr(settings, name), Path) else value
             for name in sorted(known - set(KEYS))
         }
-        metrics = protocol_of(protocol).benchmark.metrics.items()
+        asked = protocol_of(protocol)
+        metrics = asked.benchmark.metrics.items()
+        written_by = None
+        if captioner is not None:
+            name, arguments, prompt = captioner
+            if ":" not in name:
+                captioner_class(name)
+            if prompt is None:
+                file, _, key = asked.task.caption_prompt.partition(".")
+                prompt = Prompts(settings.prompts).text(file, key)
+            written_by = name, arguments, prompt
         return cls(
             protocol_name=protocol,
             settings=keywords,
             videos=(videos or Path()).expanduser().absolute(),
             unavailable=tuple(n for n, metric in metrics if metric.unavailable_here() is not None),
             names=names,
-            captioning=captioning,
+            captioner=written_by,
         )
 
     @cached_property
@@ -129,17 +124,15 @@ class ScoreSpec:
         return protocol_of(self.protocol_name)
 
     @property
-    def columns(self) -> list[str]:
-        """Columns that tables must have, by their own names."""
-        needed = {"clip_id", "caption", *self.protocol.needs}
-        if self.captioning is not None:
-            needed = (needed - {"caption"}) | {"video"}
-        return [self.name_of(name) for name in COLUMNS if name in needed]
+    def needed(self) -> list[str]:
+        """Columns that tables must have, by our names."""
+        needed = {"clip_id", *self.protocol.needs, "video" if self.captioner else "caption"}
+        return [name for name in COLUMNS if name in needed]
 
     @property
     def read_columns(self) -> list[str]:
-        """Columns that are read: if captions are written, there may be some, too."""
-        return list(dict.fromkeys([*self.columns, self.name_of("caption")]))
+        """Columns that are read, by their own names: if captions are written, there may be some."""
+        return [self.name_of(name) for name in dict.fromkeys([*self.needed, "caption"])]
 
     @property
     def concurrency(self) -> int:
@@ -160,8 +153,8 @@ class ScoreSpec:
             (config.model, config.protocol, config.temperature, config.max_tokens, config.runs),
             {**config.signature_fields, **config.prompts.extras(self.protocol.task.judge_prompts)},
             dict(self.names),
-            None if self.captioning is None else asdict(self.captioning),
-            str(self.videos) if self.name_of("video") in self.columns else None,
+            self.captioner,
+            str(self.videos) if "video" in self.needed else None,
             str(data_settings().t5),  # counts tokens, of which metrics are made
             sorted(settings.endpoint.names) if settings.store_by == "endpoint" else None,
             self.unavailable,
@@ -195,7 +188,7 @@ def schema_of(spec: ScoreSpec) -> pa.Schema:
     return pa.schema(
         [
             ("clip_id", pa.string()),
-            *([] if spec.captioning is None else [("caption", pa.string())]),
+            *([] if spec.captioner is None else [("caption", pa.string())]),
             *((name, number) for name in benchmark.metrics),
             ("n_questions", pa.int32()),
             ("n_unscored", pa.int32()),
@@ -227,22 +220,25 @@ class TableScorer:
     ) -> None:
         self.spec = spec
         self.schema = schema_of(spec)
-        self._scorer = Scorer(spec.protocol_name, progress=progress, purse=purse, **spec.settings)
+        with ExitStack() as stack:
+            self._scorer = stack.enter_context(
+                Scorer(spec.protocol_name, progress=progress, purse=purse, **spec.settings)
+            )
+            self._captioner = None
+            if spec.captioner is not None:
+                name, arguments, prompt = spec.captioner
+                captioner = ClipCaptioner(name, arguments, prompt=prompt)
+                self._captioner = stack.enter_context(captioner)
+            self._opened = stack.pop_all()
 
     def __enter__(self) -> TableScorer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self._opened.close()
 
-    def scored(
-        self, tables: Iterable[tuple[int, pa.Table | DataError | None]]
-    ) -> Iterator[tuple[int, pa.Table | DataError | None]]:
+    def scored(self, tables: Iterable[Rows]) -> Iterator[Rows]:
         """Yield the scores of tables, in their order; the judge is never idle between tables.
-
-        Args:
-            tables: Number of a file with its next rows, why there are no more, or ``None`` at its
-                end.
 
         Raises:
             JudgeStoppedError: If the judge is asked nothing more: rows without scores are not a
@@ -263,22 +259,35 @@ class TableScorer:
         for first, _, wait in pending:
             yield first, wait() if callable(wait) else wait
 
-    def close(self) -> None:
-        """Stop: nothing more is sent, and everything answered is on disk."""
-        self._scorer.close()
-
     def _submit(self, table: pa.Table) -> Callable[[], pa.Table]:
         import pyarrow as pa
 
-        waits = [self._submit_row(row) for row in _rows(table, self.spec)]
+        rows = _rows(table, self.spec)
+        self._write_captions(rows)
+        waits = [self._submit_row(row) for row in rows]
 
         def scored() -> pa.Table:
-            rows = [wait() for wait in waits]
+            found = [wait() for wait in waits]
             if self._scorer.stopped is not None:
                 raise JudgeStoppedError(self._scorer.stopped)
-            return pa.Table.from_pylist(rows, schema=self.schema)
+            return pa.Table.from_pylist(found, schema=self.schema)
 
         return scored
+
+    def _write_captions(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Have the captioner, if there is one, write missing captions, or say why there is none."""
+        if self._captioner is None:
+            return
+        due: list[tuple[dict[str, Any], Path]] = []
+        for row in rows:
+            if is_missing(row["caption"]) and isinstance(row["video"], str):
+                try:
+                    due.append((row, video_in(self.spec.videos, row["video"])))
+                except DataError as error:
+                    row["caption"] = NoCaption(str(error))
+        captions = self._captioner.captions([video for _, video in due])
+        for (row, _), caption in zip(due, captions, strict=True):
+            row["caption"] = caption
 
     def _submit_row(self, row: Mapping[str, Any]) -> Callable[[], dict[str, object]]:
         clip_id, caption = row["clip_id"], row["caption"]
@@ -292,7 +301,7 @@ class TableScorer:
             return lambda: self._scored_row(pending(), caption)
         return lambda: {
             "clip_id": None if clip_id is None or isinstance(clip_id, _NotText) else str(clip_id),
-            "caption": caption if isinstance(caption, str) and not is_none(caption) else None,
+            "caption": _text_of(caption),
             "why_unscored": problem,
             "is_empty": False,
             # A row stays as it is, but the benchmark's own data may be there the next time.
@@ -305,12 +314,13 @@ class TableScorer:
                 raise DataError(f"{name}: expected text in UTF-8, got {value}")
         if row["clip_id"] is None:
             raise DataError("the row has no clip_id")
-        video, cache = row.get("video"), self.spec.settings.get("cache")
+        needs, cache = self.spec.protocol.needs, self.spec.settings.get("cache")
+        video = row["video"] if "video" in needs else None
         if video is not None and not isinstance(video, str):
             raise DataError(f"video: expected the name of a file, got {shown(video)}")
         return Clip(
             clip_id=clip_name(row["clip_id"]),
-            questions=_questions(row["questions"]) if "questions" in row else None,
+            questions=questions_of(row["questions"]) if "questions" in needs else None,
             references=references_of(row.get("reference")),
             frames=None if video is None else video_in(self.spec.videos, video),
             cache=None if cache is None else Path(cache),
@@ -325,7 +335,7 @@ class TableScorer:
         extras = {"runs": str(record.runs), "protocol": str(record.protocol), **record.extras}
         return {
             "clip_id": score.clip_id,
-            "caption": None if is_none(caption) else caption,
+            "caption": _text_of(caption),
             **{name: _number(value) for name, value in score.scores.items()},
             "n_questions": score.n_questions,
             "n_unscored": score.n_unscored,
@@ -339,67 +349,19 @@ class TableScorer:
         }
 
 
-def open_captioner(spec: ScoreSpec) -> ClipCaptioner | None:
-    """Return what writes missing captions, ``None`` if nobody does.
-
-    Raises:
-        SettingsError: If there is no such captioner, or its arguments cannot be used.
-    """
-    made_by = spec.captioning
-    if made_by is None:
-        return None
-    return ClipCaptioner(made_by.captioner, made_by.arguments, prompt=made_by.prompt)
-
-
-def filled(table: pa.Table, spec: ScoreSpec, captioner: ClipCaptioner | None) -> pa.Table:
-    """Return the rows with a caption each, or with why there is none."""
-    import pyarrow as pa
-
-    if captioner is None:
-        return table
-    name = spec.name_of("caption")
-    found = _values(table[name]) if name in table.column_names else [None] * table.num_rows
-    captions: list[str | None] = [None] * table.num_rows
-    reasons = list(captions)
-    due: dict[int, Path] = {}
-    for index, video in enumerate(_values(table[spec.name_of("video")])):
-        try:
-            captions[index] = caption_of(found[index])
-            if captions[index] is None and isinstance(video, str):
-                due[index] = video_in(spec.videos, video)
-        except DataError as error:
-            reasons[index] = str(error)
-    for index, caption in zip(due, captioner.captions(list(due.values())), strict=True):
-        if isinstance(caption, NoCaption):
-            reasons[index] = caption.reason
-        else:
-            captions[index] = caption
-    table = table.drop_columns([name]) if name in table.column_names else table
-    table = table.append_column(name, pa.array(captions, pa.string()))
-    return table.append_column(_WHY_NONE, pa.array(reasons, pa.string()))
-
-
 class _NotText(str):
     """Stands for a text that is not UTF-8, or for a value with one; says why."""
 
     __slots__ = ()
 
 
-def is_none(caption: object) -> bool:
-    """Return whether a caption stands for a missing one."""
-    return caption is None or isinstance(caption, NoCaption | _NotText)
-
-
-def _rows(table: pa.Table, spec: ScoreSpec) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table by our names; texts that are not UTF-8 as :class:`_NotText`."""
-    needed = ("clip_id", "caption", *spec.protocol.needs)
-    columns = {name: _values(table[spec.name_of(name)]) for name in needed}
-    reasons = table[_WHY_NONE].to_pylist() if _WHY_NONE in table.column_names else None
-    for index in range(table.num_rows):
-        row = {name: values[index] for name, values in columns.items()}
-        if reasons is not None and reasons[index] is not None:
-            row["caption"] = NoCaption(reasons[index])
-        yield row
+def _rows(table: pa.Table, spec: ScoreSpec) -> list[dict[str, Any]]:
+    """Return the rows of a table by our names; texts that are not UTF-8 as :class:`_NotText`."""
+    columns: dict[str, list[Any]] = {"caption": [None] * table.num_rows}
+    for name in (*spec.needed, "caption"):
+        if spec.name_of(name) in table.column_names:
+            columns[name] = _values(table[spec.name_of(name)])
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -416,18 +378,10 @@ def _value(scalar: Any) -> Any:  # noqa: ANN401 - of pyarrow
         return _NotText(error)
 
 
-def _questions(value: object) -> Sequence[object]:
-    """Return questions out of a list, or the text of one in JSON."""
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"questions: expected a list, or one in JSON: {error}") from error
-    if not isinstance(value, list):
-        raise DataError(f"questions: expected a list, or one in JSON, got {shown(value)}")
-    return [without_nulls(question) for question in value]
+def _text_of(caption: object) -> str | None:
+    """Return a caption as text, ``None`` if it is missing or none."""
+    is_text = isinstance(caption, str) and not isinstance(caption, NoCaption | _NotText)
+    return str(caption) if is_text else None
 
 
 def _may_pass(reason: str) -> bool:
