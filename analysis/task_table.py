@@ -166,6 +166,11 @@ def read_table(path: Path, task: str) -> TaskTable:
         raise DataError(
             f"{path}: not a verdict file, or cut off ({error!r:.200}); {_AGAIN}"
         ) from error
+    if head.get("n_rows") != len(table):
+        raise DataError(
+            f"{path}: expected the {head.get('n_rows')} rows that were written, got {len(table)}; "
+            f"{_AGAIN}"
+        )
     benchmark = our_benchmarks()[task]
     columns: dict[str, str] = head.get("values") or {}
     missing = [name for name in benchmark.metrics if name not in columns]

@@ -76,6 +76,7 @@ def write_verdicts(
     names = dict.fromkeys(name for row in rows for name in row)
     metadata = {
         **head,
+        "n_rows": len(rows),
         "benchmark": benchmark.name,
         "judge": " + ".join(sorted({record.judge for record in records})),
         "runs": max((record.runs for record in records), default=0),

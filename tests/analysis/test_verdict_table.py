@@ -84,6 +84,8 @@ def _with(name: str, value: object) -> Callable[[pa.Table], pa.Table]:
         (_with("run", "one"), "column 'run': expected whole numbers, got"),
         (_with("categories", 1), "column 'categories': expected text, got"),
         (_with("verdict", "maybe"), "column 'verdict': expected yes, no, got 'maybe'"),
+        (lambda table: table.slice(1), "rows that were written, got"),
+        (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "rows that were written, got"),
     ],
 )
 def test_a_damaged_file_is_named_with_its_column(
