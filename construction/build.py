@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lmms_eval_captions.construction.categories import read_categories
-from lmms_eval_captions.construction.media import (
-    Frames,
-    check_is_no_link,
-    find_videos,
-    link_videos,
-)
+from lmms_eval_captions.construction.media import Frames, check_is_no_link, find_videos, link_videos
 from lmms_eval_captions.construction.models import ModelPool
 from lmms_eval_captions.construction.people import read_answers
 from lmms_eval_captions.construction.pipeline import (
@@ -111,11 +106,7 @@ def build(
 
 
 def check_folders(options: Options) -> None:
-    """Raise if clips would be built into their own folder, or taken from the benchmark's.
-
-    Raises:
-        SettingsError: If they would.
-    """
+    """Raise if clips would be built into their own folder, or taken from the benchmark's."""
     videos, data = options.videos.expanduser().resolve(), options.data.expanduser().resolve()
     if videos == data or videos in data.parents:
         raise SettingsError(

@@ -26,13 +26,14 @@ _ROLES: Final = {
 
 def warnings_of(options: Options) -> list[str]:
     """Return warnings about the models for readers of scores on the benchmark."""
-    writers, warnings = set(options.model_names("writer")), []
-    if set(options.model_names("viewer")) <= writers and not options.labels:
+    names, warnings = options.names(get_args(Role)), []
+    writers = set(names["writer"])
+    if set(names["viewer"]) <= writers and not options.labels:
         warnings.append(
             "the sighted check is done by a model that wrote questions: it tends to find its own "
             "answers right. Name another one with --viewer, or have people check (--labels)"
         )
-    if set(options.model_names("solver")) == writers and len(writers) == 1:
+    if set(names["solver"]) == writers and len(writers) == 1:
         warnings.append("the same model writes and solves; name others with --solver")
     if options.kind == "vidcapbench" and len(options.writers) == 1:
         warnings.append(
@@ -66,7 +67,7 @@ def card_data(built: Built) -> dict[str, Any]:
         "files": dict(built.files),
         "categories": dict(Counter(str(row.get("category", "")) for row in rows)),
         "stages": [dict(done.head) for done in built.done],
-        "models": {role: options.model_names(role) for role in get_args(Role)},
+        "models": options.names(get_args(Role)),
         "warnings": warnings,
         "cost": spent(options.folder / FOLDER),
     }

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from lmms_eval_captions.construction.pipeline import BuildContext, Kind
 from lmms_eval_captions.construction.replies import objects_in
@@ -24,14 +23,11 @@ _HEADING: Final = re.compile(r"([^\s#*-][^\n]*):")
 _MEMBER: Final = re.compile(r"[-*]\s+([^:\n]+):\s*\S.*")
 
 
-@dataclass(frozen=True, slots=True)
-class Categories:
-    """Categories as text for prompts and as names for readers."""
+class Categories(NamedTuple):
+    """Categories as text for prompts, and as names by group for readers; ``""`` without groups."""
 
     text: str
-    """Content of the slot ``categories``."""
     groups: Mapping[str, tuple[str, ...]]
-    """Names by group, in order; without groups the key is empty."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,11 +43,7 @@ class Categories:
 
 
 def load_categories(prompts: Prompts, name: str) -> Categories:
-    """Return the categories of a prompt file, such as ``build_capquiz_categories``.
-
-    Raises:
-        SettingsError: If a custom file names none, or one of them twice.
-    """
+    """Return the categories of a prompt file; raises if a custom file names none, or one twice."""
     text = prompts.text(name, "categories")
     categories = Categories(text, _groups(text))
     names = categories.names
@@ -91,10 +83,7 @@ def flat_categories(
 
 
 def dimensions(context: BuildContext, name: str) -> Categories:
-    """Return sub categories by dimension; custom ones are written "dimension/sub category".
-
-    One without a dimension is a dimension of itself only.
-    """
+    """Return sub categories by dimension; custom ones are "dimension/sub category", or just one."""
     if context.options.categories is None:
         return load_categories(context.prompts, name)
     lines: dict[str, list[str]] = {}
@@ -149,11 +138,7 @@ def letters_of(name: str) -> str:
 
 
 def read_categories(kind: Kind, path: Path | None) -> Mapping[str, str]:
-    """Return the kind's categories, or those of a file of names and definitions.
-
-    Raises:
-        SettingsError: If the file holds no categories, or the kind has fixed ones.
-    """
+    """Return the kind's categories, or those of a file of names and definitions."""
     if path is None:
         return kind.categories
     if not kind.categories:

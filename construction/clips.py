@@ -101,16 +101,9 @@ class _Source(NamedTuple):
 def build_clips(
     given: Path, output: Path, options: ClipOptions, *, log: Callable[[str], None]
 ) -> Outcome:
-    """Cut a folder's videos into clips, and write ``clips.jsonl`` next to them.
+    """Cut a folder's videos into clips, and write ``clips.jsonl`` (VidCapBench, section 3.3.1).
 
     A stopped run is resumed, and a video that cannot be read costs only itself.
-
-    Raises:
-        DataError: If there is no video, or the folder cannot be written.
-        SettingsError: If the folder of the clips is that of the videos.
-
-    Source:
-        VidCapBench, section 3.3.1.
     """
     sources = _find_sources(given, output)[: options.limit]
     scenes: dict[str, list[Any]] = {}
@@ -137,11 +130,7 @@ def build_clips(
 
 
 def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Return the result of a function of a module, called in a process that a bad video may crash.
-
-    Raises:
-        DataError: If the process crashes.
-    """
+    """Return the result of a function, called in a process that a bad video may crash."""
     from pebble import ProcessExpired, ProcessPool
 
     # Not forked: threads of this process may hold locks.
@@ -224,7 +213,7 @@ def _dropped(part: Part, fate: str, reason: str) -> Part:
 def _chosen(parts: list[Part], options: ClipOptions) -> list[Part]:
     """Leave out clips beyond ``n``, so that short and long ones are equally many, else by chance.
 
-    Source: VidCapBench, section 3.3.1 (balanced sampling), of which the length is one label.
+    Source: VidCapBench, section 3.3.1, balanced sampling, of which the length is one label.
     """
     kept = [part for part in parts if part["kept"]]
     if options.n is None or len(kept) <= options.n:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import BadLineError, json_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
+class Exported(NamedTuple):
     """A person's answer, as a page exports it."""
 
     where: str
@@ -21,11 +19,7 @@ class Exported:
 
 
 def exported_lines(path: Path) -> Iterator[Exported]:
-    """The lines of a file.
-
-    Raises:
-        DataError: If it or a line of it cannot be read; the text names the line.
-    """
+    """Yield the lines of a file; :class:`DataError` names a line that cannot be read."""
     try:
         for number, row in json_lines(path):
             if not isinstance(row, dict):
@@ -45,24 +39,9 @@ def last_words(
 ) -> tuple[list[Exported], int]:
     """Return each person's last answer to each item, and the number of lines that leaves out.
 
-    Args:
-        paths: Files; one may hold again what another one holds.
-        key: Tells who spoke of what.
-
-    Raises:
-        DataError: As :func:`exported_lines`.
+    ``key`` tells who spoke of what; files may hold again what another one holds.
     """
-    kept: dict[tuple[object, ...], Exported] = {}
-    n_lines = 0
-    for path in paths:
-        for line in exported_lines(path):
-            n_lines += 1
-            name = key(line)
-            before = kept.get(name)
-            if before is None or _time(before) <= _time(line):
-                kept[name] = line
-    return list(kept.values()), n_lines - len(kept)
-
-
-def _time(line: Exported) -> str:
-    return str(line.row.get("answered_at"))
+    lines = [line for path in paths for line in exported_lines(path)]
+    by_time = sorted(lines, key=lambda line: str(line.row.get("answered_at")))
+    last = {key(line): line for line in by_time}
+    return [last[name] for name in dict.fromkeys(map(key, lines))], len(lines) - len(last)

@@ -69,8 +69,11 @@ def same_words(text: str) -> str:
 
 
 def checked_rows(rows: Iterable[Row], fault: Callable[[Row], str | None]) -> list[Row]:
-    """Return rows, dropped if they have a fault."""
-    return [row if (reason := fault(row)) is None else {**row, "dropped": reason} for row in rows]
+    """Return rows, dropped if they have a fault; those that were dropped before stay so."""
+    return [
+        row if "dropped" in row or (reason := fault(row)) is None else {**row, "dropped": reason}
+        for row in rows
+    ]
 
 
 def quiz_fault(pair: Mapping[str, Any], categories: Collection[str]) -> str | None:
@@ -95,9 +98,7 @@ def quiz_fault(pair: Mapping[str, Any], categories: Collection[str]) -> str | No
 
 
 def without_letters(pair: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a question without the letters A to E that a model put before all of its options.
-
-    An answer that is the letter, or has it before its words, becomes the option's text.
+    """Return a question without the letters that a model put before its options and its answer.
 
     >>> options = ["A. red", "B. blue", "C. pink", "D. grey", "E. gold"]
     >>> made = without_letters({"options": options, "answer": "B"})
@@ -154,12 +155,9 @@ def listed(options: Sequence[str]) -> str:
 
 
 def blind_check(context: BuildContext, rows: list[Row]) -> list[Row]:
-    """Drop the questions that all solvers answer without the clip, twice in three trials.
+    """Drop questions that all solvers answer without the clip, twice in three trials (figure 7).
 
-    A question to which a solver gave fewer than two readable replies is kept, counted, and marked
-    in its row (``unread_by``).
-
-    Source: CapQuiz, section 3.2.2 and figure 7.
+    One to which a solver gave fewer than two readable replies is kept, counted and marked.
     """
     solvers = context.options.solvers
     n = len(rows) * len(solvers) * N_TRIALS
@@ -219,18 +217,11 @@ def drop_similar(
     order: Callable[[Row], Any],
     within: tuple[str, ...] = ("video",),
 ) -> list[Row]:
-    """Drop questions that ask and answer the same as another one of the same clip.
+    """Drop questions that ask and answer the same as another one of the same clip (figure 7).
 
-    If no reply of the solver can be read, questions are compared by their words only, and counted.
-
-    Args:
-        context: State of the build.
-        rows: Questions, clip by clip.
-        order: Sort key; the least of a group stays.
-        within: Keys that are equal in a group.
-
-    Source: CapQuiz, section 3.2.2 and figure 7. Ours: another answer to the same question is left
-    to the sighted check.
+    The least by ``order`` stays. If no reply of the solver can be read, questions are compared by
+    their words only, and counted. Ours: another answer to the same question is left to the sighted
+    check.
     """
     groups = grouped(rows, *within)
     several = [group for group in groups if len(group) > 1]
@@ -259,28 +250,23 @@ def ask_groups(
     context: BuildContext,
     groups: Sequence[Sequence[Row]],
     prompt: str,
-    read: Callable[..., T | None],
+    read: Callable[[Reply, int], T | None],
 ) -> list[Asked[T]]:
-    """Have the first solver group the questions of each clip by their indices.
-
-    ``read`` takes a reply and, as ``n``, the number of questions.
-    """
+    """Have the first solver group the questions of each clip by their indices, from 0 to ``n``."""
     solver, text = context.options.solvers[0], context.prompts.load(prompt)
 
-    def questions() -> Iterator[Question[T]]:
-        for rows in groups:
-            pairs = [
-                {"index": index, "question": row["question"], "answer": row["answer"]}
-                for index, row in enumerate(rows)
-            ]
-            messages = text.render(pairs=json.dumps(pairs, ensure_ascii=False, indent=0))
-            n = len(rows)
-            yield Question(
-                model=solver, prompt=prompt, messages=messages,
-                read=partial(read, n=n), max_tokens=max(256, 16 * n),
-            )  # fmt: skip
+    def question(rows: Sequence[Row]) -> Question[T]:
+        keys, n = ("question", "answer"), len(rows)
+        pairs = [{"index": i, **{key: row[key] for key in keys}} for i, row in enumerate(rows)]
+        return Question(
+            model=solver,
+            prompt=prompt,
+            messages=text.render(pairs=json.dumps(pairs, ensure_ascii=False, indent=0)),
+            read=lambda reply: read(reply, n),
+            max_tokens=max(256, 16 * n),
+        )
 
-    return context.ask(questions(), n=len(groups), what="de-duplication")
+    return context.ask(map(question, groups), n=len(groups), what=prompt)
 
 
 def by_words(rows: Sequence[Row], *keys: str) -> tuple[tuple[int, ...], ...]:
@@ -298,20 +284,18 @@ def by_words(rows: Sequence[Row], *keys: str) -> tuple[tuple[int, ...], ...]:
 def drop_repeated(rows: Sequence[Row], within: str = "video") -> list[Row]:
     """Drop questions with the words and the answer of an earlier one of the same clip.
 
-    Args:
-        rows: Questions, dropped ones included.
-        within: Further key that must be equal, such as the aspect.
+    ``within`` is a further key that must be equal, such as the aspect.
     """
     seen: set[tuple[str, ...]] = set()
-    made: list[Row] = []
-    for row in rows:
+
+    def fault(row: Row) -> str | None:
         words = (same_words(str(row[name])) for name in ("question", "answer"))
         key = (row["video"], str(row[within]), *words)
-        is_new = "dropped" in row or key not in seen
-        if "dropped" not in row:
-            seen.add(key)
-        made.append(row if is_new else {**row, "dropped": "form: the words of another question"})
-    return made
+        is_repeated = key in seen
+        seen.add(key)
+        return "form: the words of another question" if is_repeated else None
+
+    return checked_rows(rows, fault)
 
 
 AboutLook = tuple[Mapping[str, str], Callable[[Reply], str | None]]
@@ -343,16 +327,13 @@ def sighted_stage(
 
 
 def _confirmed(context: BuildContext, rows: list[Row], prompt: str, look: MakeLook) -> list[Row]:
-    """Drop questions whose answer most looks at the frames do not confirm.
-
-    The first look is enough if it confirms the answer; otherwise three looks decide.
-    """
+    """Drop questions whose answer neither the first look nor most of three looks confirm."""
     reasons = {
         "wrong": "sighted check: the frames show another answer",
         "unknown": "sighted check: the frames do not show the answer",
     }
     all_looks = _looks(context, rows, prompt, look, lambda first: first != "right")
-    made: list[Row] = []
+    made = list[Row]()
     for row, looks in zip(rows, all_looks, strict=True):
         checked = {**row, "check": {"by": CHECKER, "looks": looks}}
         if looks.count("right") * 2 <= len(looks):
@@ -366,10 +347,7 @@ def _confirmed(context: BuildContext, rows: list[Row], prompt: str, look: MakeLo
 def _without_rivals(
     context: BuildContext, rows: list[Row], prompt: str, look: MakeLook
 ) -> list[Row]:
-    """Drop questions for which three of four looks without the answer name the same option.
-
-    More looks than those at all options need, as most questions have no second right one.
-    """
+    """Drop questions for which three of four looks without the answer name the same option."""
     left = [row for row in rows if "dropped" not in row]
     all_looks = _looks(
         context, left, prompt, look, lambda first: first not in (UNKNOWN, None), n_looks=N_LOOKS + 1
@@ -392,39 +370,30 @@ def _looks(
     n_looks: int = N_LOOKS,
 ) -> list[list[str | None]]:
     """Return the look at each question, or several looks if the first is doubtful."""
-    first = _looks_of(context, rows, prompt, look, [0])
-    doubtful = [row for row, [each] in zip(rows, first, strict=True) if is_doubtful(each)]
-    further = iter(_looks_of(context, doubtful, prompt, look, range(1, n_looks)))
-    return [[each, *(next(further) if is_doubtful(each) else [])] for [each] in first]
-
-
-def _looks_of(
-    context: BuildContext,
-    rows: Sequence[Row],
-    prompt: str,
-    look: MakeLook,
-    numbers: Sequence[int],
-) -> list[list[str | None]]:
-    context.expect(rows)
     viewers, text = context.options.viewers, context.prompts.load(prompt)
 
-    def questions() -> Iterator[Question[str]]:
-        for row in rows:
-            shown = context.shown(row)
-            for number in numbers:
-                slots, read = look(context, row, number)
-                yield Question(
-                    model=viewers[number % len(viewers)],
-                    prompt=prompt,
-                    messages=text_after_frames(text.render(**slots), shown),
-                    read=read,
-                    seed=number,
-                    # A request that equals the first one would get the same reply.
-                    temperature=0.7 if number and "options" not in slots else 0.0,
-                )
+    def looks(of: Sequence[Row], numbers: Sequence[int]) -> list[list[str | None]]:
+        context.expect(of)
+        asked = iter(context.ask(questions(of, numbers), n=len(of) * len(numbers), what=prompt))
+        return [[next(asked).value for _ in numbers] for _ in of]
 
-    asked = iter(context.ask(questions(), n=len(rows) * len(numbers), what="sighted check"))
-    return [[next(asked).value for _ in numbers] for _ in rows]
+    def questions(of: Sequence[Row], numbers: Sequence[int]) -> Iterator[Question[str]]:
+        for row, number in product(of, numbers):
+            slots, read = look(context, row, number)
+            yield Question(
+                model=viewers[number % len(viewers)],
+                prompt=prompt,
+                messages=text_after_frames(text.render(**slots), context.shown(row)),
+                read=read,
+                seed=number,
+                # A request that equals the first one would get the same reply.
+                temperature=0.7 if number and "options" not in slots else 0.0,
+            )
+
+    first = looks(rows, [0])
+    doubtful = [row for row, [each] in zip(rows, first, strict=True) if is_doubtful(each)]
+    further = iter(looks(doubtful, range(1, n_looks)))
+    return [[each, *(next(further) if is_doubtful(each) else [])] for [each] in first]
 
 
 def choose_balanced(
@@ -437,15 +406,8 @@ def choose_balanced(
 ) -> list[Row]:
     """Keep at most so many questions per clip, spread evenly over their categories.
 
-    Each time the category with the fewest questions of all clips so far gives its next one, so
-    that with a few questions per clip all categories get their share.
-
-    Args:
-        context: State of the build.
-        rows: Questions, clip by clip.
-        order: Sort key of a category's questions, the least first.
-        balance: Key whose values are balanced too, such as the answer.
-        most: Questions per clip, by default ``--per-video``.
+    Each time the category with the fewest questions of all clips so far gives its next one, the
+    least by ``order``. ``balance`` is a key whose values are balanced too, such as the answer.
     """
     taken: Counter[str] = Counter()
     values: Counter[str] = Counter()
@@ -466,10 +428,7 @@ def choose_balanced(
 
 
 def shortlist_stage(what: str, choose: Callable[..., list[Row]]) -> Stage:
-    """Return the stage that keeps twice as many questions per clip as may stay.
-
-    Looking at each question is the largest cost of a build.
-    """
+    """Return the stage that keeps twice as many questions as may stay: looks cost most."""
 
     def run(context: BuildContext, rows: list[Row]) -> list[Row]:
         return choose(context, rows, most=2 * context.options.per_video)
@@ -479,10 +438,7 @@ def shortlist_stage(what: str, choose: Callable[..., list[Row]]) -> Stage:
 
 
 def spread_answers(context: BuildContext, rows: Sequence[Row]) -> list[Row]:
-    """Move the right options so that they stand equally often in each of the five positions.
-
-    Source: CapQuiz, figure 4c.
-    """
+    """Put right options equally often into each of the five positions (CapQuiz, figure 4c)."""
     rng = context.rng("places")
     places: list[int] = []
     made: list[Row] = []

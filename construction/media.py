@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -47,11 +46,7 @@ def find_videos(
     endings: Collection[str] = VIDEO_ENDINGS,
     what: str = "--videos",
 ) -> list[Video]:
-    """Return the clips in a folder and below it, in the order of their paths.
-
-    Raises:
-        DataError: If there is none.
-    """
+    """Return the clips in a folder and below it, in the order of their paths, at least one."""
     if not folder.is_dir():
         raise DataError(f"{what}: expected a folder of videos, got {str(folder)!r}")
     paths = sorted(path for path in files_below(folder) if path.suffix.lower() in endings)
@@ -64,32 +59,24 @@ def find_videos(
 
 
 def _names(folder: Path, paths: Sequence[Path]) -> list[str]:
-    """Return a name per clip: the shortest of three spellings that no other clip has."""
-    spellings = [_spellings(path.relative_to(folder)) for path in paths]
+    """Return a name per clip: the shortest of several spellings that no other clip has."""
+    spellings = [list(_spellings(path.relative_to(folder))) for path in paths]
     # Some disks ignore the case of letters.
-    counts = [Counter(names[k].casefold() for names in spellings) for k in range(3)]
-    names = [
-        next((name for k, name in enumerate(each) if counts[k][name.casefold()] == 1), each[-1])
-        for each in spellings
-    ]
-    taken = {name.casefold() for name in names}
-    seen: set[str] = set()
-    for index, name in enumerate(names):
-        if name.casefold() in seen:
-            numbered = (f"{name}_{number}" for number in count(2))
-            names[index] = next(each for each in numbered if each.casefold() not in taken)
-            taken.add(names[index].casefold())
-        seen.add(names[index].casefold())
+    counts = Counter(name.casefold() for names in spellings for name in dict.fromkeys(names))
+    names: list[str] = []
+    for index, each in enumerate(spellings):
+        free = (name for name in each if counts[name.casefold()] == 1)
+        names.append(next(free, f"{each[-1]}_{index}"))
     return names
 
 
-def _spellings(path: Path) -> tuple[str, str, str]:
+def _spellings(path: Path) -> Iterator[str]:
     *folders, name = (whole(part) for part in path.with_suffix("").parts)
     if PurePath(name).suffix.lower() in VIDEO_ENDINGS | RARE_VIDEO_ENDINGS:
         # "a.mp4" of "a.mp4.mov" would be taken for the clip "a.mp4".
         name = "_".join(name.rsplit(".", 1))
     stem = "_".join([*folders, name])
-    return name, stem, f"{stem}_{path.suffix.lstrip('.')}"
+    yield from (name, stem, f"{stem}_{path.suffix.lstrip('.')}")
 
 
 def check_is_no_link(path: Path) -> None:
@@ -101,11 +88,8 @@ def check_is_no_link(path: Path) -> None:
 def link_videos(videos: Sequence[Video], folder: Path) -> None:
     """Link clips into a benchmark's folder of videos, or copy them if links are not supported.
 
-    Links of clips that are no longer in the benchmark are removed.
-
-    Raises:
-        DataError: If the folder is a link elsewhere, or another file has a clip's name.
-        OSError: If the folder cannot be written.
+    Links of clips that are no longer in the benchmark are removed. :class:`DataError` if the folder
+    is a link elsewhere, or another file has a clip's name.
     """
     check_is_no_link(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -147,11 +131,6 @@ class Shown:
     size: tuple[int, int]
     """Width and height of a frame in pixels."""
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all pictures."""
-        return sum(len(part["image_url"]["url"]) for part in self.parts)
-
 
 class Frames:
     """Reader of frames that reads some clips in advance; for one thread."""
@@ -177,7 +156,8 @@ class Frames:
             future = self._read.pop(each.video_id, None)
             self._read[each.video_id] = future or self._readers.submit(self._show, each)
         shown = self._read[video.video_id].result()
-        n_kept = max(_AHEAD + 1, _MAX_BYTES // max(1, shown.n_bytes))
+        n_bytes = sum(len(part["image_url"]["url"]) for part in shown.parts)
+        n_kept = max(_AHEAD + 1, _MAX_BYTES // max(1, n_bytes))
         while len(self._read) > n_kept:
             del self._read[next(iter(self._read))]
         return shown

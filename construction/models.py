@@ -70,10 +70,7 @@ class Tally:
                 self._reasons[str(asked.reason)[:300]] = None
 
     def raise_if_stopped(self, n: int) -> None:
-        """Raise if a model is asked nothing more.
-
-        A few last requests that an endpoint never answers are only lost: the fault may be theirs.
-        """
+        """Raise if a model is asked nothing more, for other reasons than a few last requests."""
         if "stopped" in self._stopped:
             raise JudgeStoppedError(self._stopped["stopped"])
         if self.failures["silent"] > max(1.0, _MAX_LOST * n):
@@ -101,7 +98,7 @@ class Tally:
             )
 
     def warn_of_refused(self, stage: str) -> None:
-        """Log at once that requests were refused, as later stages go on without them."""
+        """Log that requests were refused, as later stages go on without them."""
         if n := self.failures["refused"]:
             reasons = "; ".join(self._reasons)
             logger.warning(
@@ -186,11 +183,7 @@ class ModelPool:
         """Totals of engines that were closed."""
 
     def run(self, jobs: Iterable[Job[R]], tally: Tally, *, n: int, what: str) -> list[R]:
-        """Return the results of jobs, in their order; they are made as there is room for them.
-
-        Raises:
-            JudgeStoppedError: If a model is asked nothing more.
-        """
+        """Return the results of jobs, in their order; they are made as there is room for them."""
         room = threading.BoundedSemaphore(2 * self._settings.concurrency)
         futures: list[Future[list[R]]] = []
         with finishing(self._finish), tqdm(total=n, desc=what, unit="", disable=None) as bar:

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from lmms_eval_captions.construction.exported import Exported, last_words
-from lmms_eval_captions.construction.pipeline import BuildContext, Row, Stage
+from lmms_eval_captions.construction.pipeline import BuildContext, Row, Stage, kept
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
 from lmms_eval_captions.metrics.intervals import Interval
@@ -35,8 +35,7 @@ NOBODY: Final = "people: nobody was asked"
 NO_ANSWER: Final = "people: a criterion that nobody could tell"
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
+class Criterion(NamedTuple):
     """A requirement for questions, answered by yes or no."""
 
     name: str
@@ -72,16 +71,15 @@ CRITERIA: Final[Mapping[str, tuple[Criterion, ...]]] = {
     "vidcapbench": _OPEN,
 }
 """Kind of benchmark to its criteria, in the order of asking."""
+_KEYS: Final = ("annotator", "question_id", "text_digest", "criterion")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Answer of one person about one criterion of a question."""
+class Answer(NamedTuple):
+    """Answer of one person about one criterion of a question, as the person read it."""
 
     annotator: str
     question_id: str
     text_digest: str
-    """Digest of the question as the person read it; see :func:`text_digest`."""
     criterion: str
     said: str | None
     """``yes``, ``no``, or ``None`` if the person could not tell."""
@@ -94,17 +92,12 @@ def text_digest(row: Mapping[str, object]) -> str:
 
 
 def read_answers(paths: Sequence[Path], kind: str) -> list[Answer]:
-    """Return the answers in files, each person's last one per criterion and question.
-
-    Args:
-        paths: Files that the page exported.
-        kind: Benchmark that is built.
+    """Return the answers in files about a kind, each person's last one per criterion and question.
 
     Raises:
         DataError: If a file or line cannot be read or is about something else, or all are empty.
     """
-    keys = ("annotator", "question_id", "text_digest", "criterion")
-    lines, _ = last_words(paths, lambda line: tuple(str(line.row.get(k)).strip() for k in keys))
+    lines, _ = last_words(paths, lambda line: tuple(str(line.row.get(k)).strip() for k in _KEYS))
     if paths and not lines:
         raise DataError(
             f"{', '.join(map(str, paths))}: expected the answers that a page of "
@@ -123,7 +116,7 @@ def _answer(line: Exported, kind: str) -> Answer:
         )
     label = row.get("label", "")
     said = label.get("choice") if isinstance(label, dict) else label
-    texts = [row.get(name) for name in ("annotator", "question_id", "text_digest", "criterion")]
+    texts = [row.get(name) for name in _KEYS]
     is_text = all(isinstance(text, str) and text.strip() for text in texts)
     is_known = texts[3] in [each.name for each in CRITERIA[kind]] and said in (YES, NO, None)
     if not is_text or not is_known:
@@ -154,18 +147,12 @@ class Votes:
         """Answers to each criterion."""
         return [len(each) for each in self.said.values()]
 
-    @property
-    def people(self) -> set[str]:
-        """Annotators who answered at least one criterion."""
-        return {name for of_people in self.said.values() for name in of_people}
-
 
 @dataclass(slots=True)
 class Matched:
-    """Answers next to the questions that they are about."""
+    """Votes of each question, and answers that are about none of them."""
 
     votes: list[Votes]
-    """Votes of each question, in order."""
     n_other_text: int = 0
     """Answers about a question whose text, options or answer has changed since."""
     n_other_question: int = 0
@@ -222,14 +209,10 @@ class Checked:
 def check_by_people(
     rows: Sequence[Row], answers: Iterable[Answer], kind: str, *, fewest: int = 1
 ) -> Checked:
-    """Keep the questions that most people found right by all criteria.
-
-    Raises:
-        DataError: If no answer is about any of these questions as they are now.
-    """
+    """Keep the questions that most people found right by all criteria, if any is about them."""
     criteria = CRITERIA[kind]
     matched = _match(rows, answers, criteria)
-    people = sorted({name for votes in matched.votes for name in votes.people})
+    people = sorted({name for votes in matched.votes for name in set().union(*votes.said.values())})
     if not people:
         raise DataError(
             f"labels: expected answers about these {len(rows):,} questions, got none that says yes "
@@ -240,7 +223,8 @@ def check_by_people(
     checked: list[Row] = []
     for row, votes in zip(rows, matched.votes, strict=True):
         counts = {criterion.name: list(votes.counts(criterion)) for criterion in criteria}
-        check = {"by": "people", "n": len(votes.people), "criteria": counts}
+        n_people = len(set().union(*votes.said.values()))
+        check = {"by": "people", "n": n_people, "criteria": counts}
         fault = _fault_of(votes, criteria, fewest)
         checked.append({**row, "check": check} | ({"dropped": fault} if fault else {}))
     return Checked(
@@ -281,15 +265,10 @@ def _people_check(context: BuildContext, rows: list[Row]) -> list[Row]:
         "ac1": {name: value for name, value in ac1.items() if not isnan(value)},
     }
     made = [row if "dropped" in row else {**row, "agreement": agreement} for row in checked.rows]
-    context.tally.faults.update(
-        {
-            "answers about another text of a question": checked.matched.n_other_text,
-            "answers about questions that do not exist": checked.matched.n_other_question,
-            f"kept by fewer than {PAPER_ANNOTATORS} annotators": n_few(
-                row for row in made if "dropped" not in row
-            ),
-        }
-    )
+    faults, few = context.tally.faults, n_few(kept(made))
+    faults["answers about another text of a question"] += checked.matched.n_other_text
+    faults["answers about questions that do not exist"] += checked.matched.n_other_question
+    faults[f"kept by fewer than {PAPER_ANNOTATORS} annotators"] += few
     return made
 
 

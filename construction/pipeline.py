@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeVar
 from loguru import logger
 
 from lmms_eval_captions.construction.media import Frames, Shown, Video, check_is_no_link
-from lmms_eval_captions.construction.models import Job, ModelPool, Question, Tally
+from lmms_eval_captions.construction.models import ModelPool, Question, Tally
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import Asked
 from lmms_eval_captions.judges.errors import DataError, SettingsError
@@ -27,7 +27,6 @@ from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 
-R = TypeVar("R")
 T = TypeVar("T")
 
 Row = dict[str, Any]
@@ -81,9 +80,9 @@ class Options:
         """Return the models of a role."""
         return {"writer": self.writers, "solver": self.solvers, "viewer": self.viewers}[role]
 
-    def model_names(self, role: Role) -> list[str]:
-        """Return the names of a role's models."""
-        return [model.name for model in self.models(role)]
+    def names(self, roles: Iterable[Role]) -> dict[Role, list[str]]:
+        """Return the names of the models of roles."""
+        return {role: [model.name for model in self.models(role)] for role in roles}
 
     @property
     def folder(self) -> Path:
@@ -93,7 +92,7 @@ class Options:
 
 @dataclass(slots=True, kw_only=True)
 class BuildContext:
-    """State of a build in progress."""
+    """State of a build in progress; ``tally`` counts the current stage."""
 
     options: Options
     settings: JudgeSettings
@@ -104,9 +103,8 @@ class BuildContext:
     categories: Mapping[str, str]
     """Category of questions to its definition: the paper's, or custom ones."""
     rows: dict[str, list[Row]] = field(default_factory=dict)
-    """Stage to its rows, dropped ones included."""
+    """Rows of each stage, dropped ones included."""
     tally: Tally = field(default_factory=Tally)
-    """Counts of the current stage."""
     by_id: dict[str, Video] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,10 +114,6 @@ class BuildContext:
         """Send requests, as many at once as possible, and return their outcomes in order."""
         timeout_s, is_structured = self.options.timeout_s, self.settings.structured
         jobs = (each.job(timeout_s, is_structured=is_structured) for each in questions)
-        return self.run(jobs, n=n, what=what)
-
-    def run(self, jobs: Iterable[Job[R]], *, n: int, what: str) -> list[R]:
-        """Run jobs of several requests; see :meth:`.ModelPool.run`."""
         return self.pool.run(jobs, self.tally, n=n, what=what)
 
     def expect(self, rows: Iterable[Row]) -> None:
@@ -261,19 +255,13 @@ def run_stages(stages: Sequence[Stage], context: BuildContext) -> list[Done]:
 
 
 def fingerprint(stage: Stage, context: BuildContext, before: str) -> str:
-    """Return a digest of everything that affects a stage's rows.
-
-    Args:
-        stage: The stage.
-        context: Its options, prompts and clips.
-        before: Digest of the rows of all earlier stages.
-    """
+    """Return a digest of all that affects a stage's rows, such as those of earlier stages."""
     options = context.options
     content: dict[str, object] = {
         "version": VERSION,
         "stage": stage.name,
         "before": before,
-        "models": {role: options.model_names(role) for role in stage.roles},
+        "models": options.names(stage.roles),
         "prompts": {name: context.prompts.read(name) for name in stage.prompts},
         "options": {name: str(getattr(options, name)) for name in stage.options},
         "categories": dict(context.categories),
@@ -297,9 +285,7 @@ def _run(
         made = stage.run(context, rows)
         context.tally.raise_if_lost(stage.name)
     finally:
-        cost = context.pool.totals.since(before)
-        if cost.calls:
-            add_spending(path.parent, stage.name, cost)
+        _add_spending(path.parent, stage.name, context.pool.totals.since(before))
     context.tally.warn_of_refused(stage.name)
     reasons = Counter(str(row["dropped"]) for row in made if "dropped" in row)
     head = {
@@ -310,7 +296,7 @@ def _run(
         "n_rows": len(made),
         "n_kept": len(kept(made)),
         "dropped": dict(sorted(reasons.items())),
-        "models": {role: context.options.model_names(role) for role in stage.roles},
+        "models": context.options.names(stage.roles),
         "prompts": {name: _digest(context.prompts.read(name))[:8] for name in stage.prompts},
         "requests": dict(context.tally.to_json()),
     }
@@ -339,11 +325,7 @@ def stage_files(folder: Path) -> list[Path]:
 
 
 def read_stage(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """Return the head and the rows of a stage's file.
-
-    Raises:
-        DataError: If it is not one.
-    """
+    """Return the head and the rows of a stage's file; :class:`DataError` if it is not one."""
     lines = read_jsonl(path)
     if not lines or "fingerprint" not in lines[0]:
         raise DataError(f"{path}: expected the file of a build's stage, got no head")
@@ -351,11 +333,7 @@ def read_stage(path: Path) -> tuple[dict[str, Any], list[Row]]:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as JSON lines, in one step.
-
-    Raises:
-        DataError: If the file cannot be written.
-    """
+    """Write rows as JSON lines, in one step; :class:`DataError` if they cannot be written."""
     text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     try:
         write_atomically(path, text.encode("utf-8", "replace"))
@@ -366,11 +344,7 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def write_official(
     folder: Path, name: str, rows: Sequence[Mapping[str, Any]], *, n: int
 ) -> dict[str, int]:
-    """Write an official file and return its number of questions; without any remove it.
-
-    Raises:
-        DataError: If it cannot be written or removed.
-    """
+    """Write an official file and return its number of questions; without any remove it."""
     path = folder / name
     if n:
         write_rows(path, rows)
@@ -382,8 +356,10 @@ def write_official(
     return {}
 
 
-def add_spending(folder: Path, stage: str, cost: Totals) -> None:
+def _add_spending(folder: Path, stage: str, cost: Totals) -> None:
     """Append the cost of a stage in a run, however the run ended."""
+    if not cost.calls:
+        return
     row = {
         "stage": stage,
         "calls": cost.calls,
@@ -401,10 +377,7 @@ def add_spending(folder: Path, stage: str, cost: Totals) -> None:
 
 
 def spent(folder: Path) -> str:
-    """Return the cost of all runs of a build in a sentence.
-
-    A run that was killed (SIGKILL) did not write down the cost of its last stage.
-    """
+    """Return the cost of all runs of a build in a sentence, except what SIGKILL cut off."""
     path = folder / _SPENDING
     try:
         rows: list[Any] = read_jsonl(path) if path.is_file() else []

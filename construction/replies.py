@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
 
 from json_repair import repair_json
 
@@ -54,8 +54,7 @@ def said(text: str) -> str:
     return whole(strip_reasoning(text)[:_MAX_CHARS])
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """Questions that were read from a writer's reply."""
 
     items: tuple[Mapping[str, Any], ...]
@@ -63,19 +62,14 @@ class Written:
     n_wrong_keys: int
     """Objects that lack a key, or repeat the key's name as its value."""
     n_repeated: int
-    """Items that equal an earlier one in every key."""
     is_cut: bool
     """True if the reply ended before its list did."""
 
 
 def read_items(reply: Reply, keys: Sequence[str], *, most: int) -> Written | None:
-    """Return the items of a reply; ``None`` if it cannot be read (:func:`fault_of` says why).
+    """Return the items of a reply, at most so many; ``None`` if :func:`fault_of` says why not.
 
-    Args:
-        reply: The model's reply.
-        keys: Keys that each item must have, in lower case; read in any case. Values are texts, and
-            for ``options`` a list of texts.
-        most: Number of items above which the reply does not answer the request.
+    Each has all keys, which are read in any case. Values are texts, of ``options`` a list of texts.
 
     >>> read_items(Reply("[{'a': 1}, {'a': 'x', 'b': 2}]", "stop"), ["a"], most=9).items
     ({'a': '1'}, {'a': 'x'})
@@ -138,24 +132,20 @@ def objects_in(text: str) -> list[dict[str, Any]]:
     return [each for each in repaired if each]
 
 
-class _RepeatedKeyError(ValueError):
-    """An object has a key twice, and says nothing."""
-
-
 def _strict(text: str) -> Any:  # noqa: ANN401 - JSON
     """Return the value of strict JSON; ``None`` for other text, ``{}`` with a repeated key."""
+    repeated: list[object] = []
 
     def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({key for key, _ in pairs}) < len(pairs):
-            raise _RepeatedKeyError
+        if len(dict(pairs)) < len(pairs):
+            repeated.append(pairs)
         return dict(pairs)
 
     try:
-        return json.loads(whole_json(text), object_pairs_hook=object_of)
-    except _RepeatedKeyError:
-        return {}
+        value = json.loads(whole_json(text), object_pairs_hook=object_of)
     except (ValueError, RecursionError):
         return None
+    return {} if repeated else value
 
 
 def _are_objects(value: object) -> bool:
@@ -217,9 +207,8 @@ def _n_repeated(items: Sequence[Mapping[str, Any]], keys: Iterable[str]) -> int:
 def read_clusters(reply: Reply, n: int) -> Clusters | None:
     """Return groups of questions, each of groups of answers, as CapQuiz's figure 7 asks for.
 
-    Every index from 0 to n - 1 is in it once: the first position of a repeated one counts, and a
-    missing one is its own group. ``None`` without a list of three levels, if two lists differ, or
-    if more than a fifth of the indices is missing or unknown.
+    Every index from 0 to n - 1 is in it once, a missing one in a group of its own. ``None`` without
+    a list of three levels, if two differ, or if more than a fifth is missing or unknown.
 
     >>> read_clusters(Reply("[[[0, 2], [1]], [[3]]]", "stop"), 5)
     (((0, 2), (1,)), ((3,),), ((4,),))
@@ -278,7 +267,7 @@ OTHERS: Final = "Others"
 def read_domains(reply: Reply, known: Sequence[str]) -> Mapping[str, float] | None:
     """Return up to three known domains or ``Others``, the likeliest first, with probabilities.
 
-    ``None`` if another name or a probability outside [0, 1] is in it, or two objects differ.
+    ``None`` if it has another name, a probability outside [0, 1], or two objects that differ.
 
     >>> read_domains(Reply('{"sports": 0.2, "Game": 0.7}', "stop"), ["Game", "Sports"])
     {'Game': 0.7, 'Sports': 0.2}
@@ -318,8 +307,7 @@ _LABEL: Final = re.compile(
 def read_captions(reply: Reply) -> Mapping[str, str] | None:
     """Return the five captions of a clip by name; ``None`` if one is missing or repeated.
 
-    Source: AuroraCap (arXiv 2410.03051), appendix K. Its prompt asks for a Python dictionary, its
-    printed reply has labels ("Short Caption: ..."); both are read.
+    AuroraCap's appendix K asks for a Python dictionary and prints labels ("Short Caption: ...").
 
     >>> text = "{'short caption': 'A dog runs.', 'Background Caption': 'A beach.', "
     >>> text += "'main_object': 'A dog.', 'camera': 'It pans.', 'reference caption': 'A dog ...'}"
@@ -386,8 +374,7 @@ def read_yes_no(reply: Reply) -> Look | None:
     return "unknown" if answer == "unanswerable" else answer
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(NamedTuple):
     """Decision of a reviewer about a pair, with its new texts if it is rewritten."""
 
     decision: Literal["keep", "rewrite", "drop"]

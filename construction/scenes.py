@@ -35,11 +35,7 @@ _FFMPEG: Final = (
 
 
 def require_tools() -> None:
-    """Raise if PySceneDetect or FFmpeg is not installed.
-
-    Raises:
-        SettingsError: With the command that installs them.
-    """
+    """Raise if PySceneDetect or FFmpeg is not installed, with the command that installs them."""
     try:
         from scenedetect.output import is_ffmpeg_available
     except ImportError as error:
@@ -63,9 +59,6 @@ def find_scenes(path: Path) -> list[tuple[Span, list[tuple[float, float]]]]:
 
     Returns:
         Spans in order, each with pairs of a time in seconds and the motion before it.
-
-    Raises:
-        DataError: If the file cannot be read, or holds fewer than two pictures.
 
     Source:
         VidCapBench, section 3.3.1: PySceneDetect, without its detector; "an optical flow tool".
@@ -124,16 +117,11 @@ def _displacement(before: NDArray[np.uint8], after: NDArray[np.uint8]) -> float:
 
 
 def parts_of(scene: Span, *, min_s: float, max_s: float) -> list[Span]:
-    """Split a scene into parts of a length between two bounds.
+    """Split a scene evenly into parts of a length between two bounds; none if it is too short.
 
-    A scene that is too long for a part is split evenly. If even parts would be too short, there are
-    as many as fit, each of at most ``max_s``, and the rest between them is left out.
-
-    Returns:
-        Parts in order of time; none if the scene is shorter than a part.
-
-    Source:
-        VidCapBench, section 3.3.1 (3 to 15 seconds); the treatment of longer scenes is ours.
+    If even parts would be too short, there are as many as fit, each of at most ``max_s``, and the
+    rest between them is left out. Source: VidCapBench, section 3.3.1 (3 to 15 seconds); longer
+    scenes are ours.
 
     >>> parts_of((10.0, 50.0), min_s=3, max_s=15)
     [(10.0, 23.333), (23.333, 36.667), (36.667, 50.0)]
@@ -156,13 +144,7 @@ def parts_of(scene: Span, *, min_s: float, max_s: float) -> list[Span]:
 
 
 def cut_parts(source: Path, parts: Sequence[tuple[Span, Path]]) -> None:
-    """Write parts of a video with their sound, encoded again by FFmpeg.
-
-    Each file is complete or missing.
-
-    Raises:
-        DataError: If a file cannot be written.
-    """
+    """Write parts of a video with their sound, encoded again; each is complete or missing."""
     from scenedetect import open_video
     from scenedetect.output import split_video_ffmpeg
 

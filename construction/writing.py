@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import repeat
 from typing import Any, Final, TypeVar
 
 from lmms_eval_captions.construction.media import text_before_frames
@@ -15,7 +16,7 @@ from lmms_eval_captions.construction.replies import (
     read_free_caption,
     read_items,
 )
-from lmms_eval_captions.judges.endpoint.request import Asked, Reply
+from lmms_eval_captions.judges.endpoint.request import Asked, Message, Reply
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.protocols.prompt import file_and_key
@@ -53,36 +54,42 @@ CLIPS: Final = Stage(
 
 
 MakeSlots = Callable[[Row], Mapping[str, str]]
+Wanted = Sequence[tuple[Row, Model]]
+"""Rows about clips, each with the model to ask."""
 
 
 def ask_about(
     context: BuildContext,
-    wanted: Sequence[tuple[Row, Model]],
+    wanted: Wanted,
     prompt: str,
     read: Callable[[Reply], T | None],
+    messages: Callable[[Row], Sequence[Message]],
     *,
-    slots: MakeSlots = lambda _row: {},
-    has_frames: bool = True,
+    seeds: Iterable[int] = repeat(0),
     **further: Any,  # noqa: ANN401 - fields of a question
 ) -> list[Asked[T]]:
-    """Return the outcomes of requests about clips, each to a model with its clip's frames."""
+    """Return the outcomes of requests about clips; :func:`with_frames` makes messages of them."""
+    context.expect([row for row, _ in wanted])
+    questions = (
+        Question(
+            model=model, prompt=prompt, messages=messages(row), read=read, seed=seed, **further
+        )
+        for (row, model), seed in zip(wanted, seeds, strict=False)
+    )
+    return context.ask(questions, n=len(wanted), what=prompt)
+
+
+def with_frames(
+    context: BuildContext, prompt: str, slots: MakeSlots = lambda _row: {}
+) -> Callable[[Row], Sequence[Message]]:
+    """Return the maker of messages of a prompt with the frames of a row's clip."""
     text = context.prompts.load(prompt)
-    if has_frames:
-        context.expect([row for row, _ in wanted])
-
-    def questions() -> Iterator[Question[T]]:
-        for row, model in wanted:
-            messages = text.render(**slots(row))
-            if has_frames:
-                messages = text_before_frames(messages, context.shown(row))
-            yield Question(model=model, prompt=prompt, messages=messages, read=read, **further)
-
-    return context.ask(questions(), n=len(wanted), what=prompt)
+    return lambda row: text_before_frames(text.render(**slots(row)), context.shown(row))
 
 
 def write_questions(  # noqa: PLR0913 - of a request
     context: BuildContext,
-    wanted: Sequence[tuple[Row, Model]],
+    wanted: Wanted,
     prompt: str,
     keys: Sequence[str],
     n_asked: int,
@@ -98,10 +105,11 @@ def write_questions(  # noqa: PLR0913 - of a request
     keys ``carried`` of the rows that they are about.
     """
     most, faults = max(100, 3 * n_asked), context.tally.faults
-    max_tokens, read = context.options.max_tokens, partial(read_items, keys=keys, most=most)
+    text = context.prompts.load(prompt)
     asked = ask_about(
-        context, wanted, prompt, read, slots=slots, has_frames=has_frames,
-        keys=keys, temperature=temperature, max_tokens=max_tokens,
+        context, wanted, prompt, partial(read_items, keys=keys, most=most),
+        with_frames(context, prompt, slots) if has_frames else lambda r: text.render(**slots(r)),
+        keys=keys, temperature=temperature, max_tokens=context.options.max_tokens,
     )  # fmt: skip
     source, made = "frames" if has_frames else "caption", list[Row]()
     for (row, model), each in zip(wanted, asked, strict=True):
@@ -126,30 +134,19 @@ def write_questions(  # noqa: PLR0913 - of a request
 
 def ask_captions(
     context: BuildContext,
-    wanted: Sequence[tuple[Row, Model, int]],
-    *,
+    wanted: Wanted,
     prompt: str,
+    *,
+    seeds: Iterable[int] = repeat(0),
     temperature: float = 0.0,
 ) -> list[Asked[str]]:
     """Return the outcomes of requests for captions in prose, and count unreadable ones."""
-    text = context.prompts.text(*file_and_key(prompt))
-    context.expect([row for row, _, _ in wanted])
-
-    def questions() -> Iterator[Question[str]]:
-        for row, model, seed in wanted:
-            yield Question(
-                model=model,
-                prompt=prompt,
-                messages=text_before_frames(
-                    [{"role": "user", "content": text}], context.shown(row)
-                ),
-                read=read_free_caption,
-                seed=seed,
-                temperature=temperature,
-                max_tokens=context.options.max_tokens,
-            )
-
-    asked = context.ask(questions(), n=len(wanted), what="captions")
+    message: Message = {"role": "user", "content": context.prompts.text(*file_and_key(prompt))}
+    asked = ask_about(
+        context, wanted, prompt, read_free_caption,
+        lambda row: text_before_frames([message], context.shown(row)),
+        seeds=seeds, temperature=temperature, max_tokens=context.options.max_tokens,
+    )  # fmt: skip
     for outcome in asked:
         if outcome.failure == "unreadable":
             context.tally.faults[f"caption: {why_none(outcome)}"] += 1

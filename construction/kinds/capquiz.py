@@ -26,7 +26,8 @@ _NUMBERS: Final = ["ONE", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT
 def _find_domains(context: BuildContext, rows: list[Row]) -> list[Row]:
     wanted = [(row, context.options.writers[0]) for row in rows]
     read = partial(replies.read_domains, known=tuple(SUPER_OF))
-    asked = writing.ask_about(context, wanted, _DOMAIN, read)
+    frames = writing.with_frames(context, _DOMAIN)
+    asked = writing.ask_about(context, wanted, _DOMAIN, read, frames)
     return [
         {**row, "domain": next(iter(each.value or ()), replies.OTHERS), "domains": each.value}
         for row, each in zip(rows, asked, strict=True)

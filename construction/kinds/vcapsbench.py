@@ -22,10 +22,10 @@ _SIGHTED: Final = "build_vcapsbench_sighted"
 
 
 def _write_captions(context: BuildContext, rows: list[Row]) -> list[Row]:
-    wanted = [(row, writer, 0) for row in rows for writer in context.options.writers]
-    asked = writing.ask_captions(context, wanted, prompt=f"{_CAPTION}.caption")
+    wanted = [(row, writer) for row in rows for writer in context.options.writers]
+    asked = writing.ask_captions(context, wanted, f"{_CAPTION}.caption")
     made: list[Row] = []
-    for (clip, writer, _), outcome in zip(wanted, asked, strict=True):
+    for (clip, writer), outcome in zip(wanted, asked, strict=True):
         row: Row = {"video": clip["video"], "captioner": writer.name}
         caption = {"caption": outcome.value}
         fault = {"dropped": f"{writing.NOTHING}: {writing.why_none(outcome)}"}
@@ -42,7 +42,7 @@ def _write_pairs(context: BuildContext, rows: list[Row]) -> list[Row]:
     clips, options = pipeline.kept(context.rows["clips"]), context.options
     text, n_pairs = categories.flat_categories(context, _CATEGORIES).text, 2 * options.per_video
     slots = {"n_pairs": str(n_pairs), "categories": text}
-    turns = {name: index for index, name in enumerate(options.model_names("writer"))}
+    turns = {writer.name: index for index, writer in enumerate(options.writers)}
     of_captions = [
         (row, options.solvers[turns[row["captioner"]] % len(options.solvers)]) for row in rows
     ]

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from lmms_eval_captions.construction import filters, media, pipeline, replies, writing
-from lmms_eval_captions.construction.models import Question
+from lmms_eval_captions.construction import filters, pipeline, replies, writing
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
-from lmms_eval_captions.judges.endpoint.request import Asked
+from lmms_eval_captions.judges.endpoint.request import Asked, Message
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import REFERENCES, questions_file
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
@@ -32,30 +31,31 @@ def _write_captions(context: BuildContext, rows: list[Row]) -> list[Row]:
     Without a readable second reply the reference caption of the first is the detailed caption.
     """
     writer, max_tokens = context.options.writers[0], context.options.max_tokens
+    opening, prompt = writing.with_frames(context, _FIRST), context.prompts.load(_SECOND)
     wanted = [(row, writer) for row in rows]
-    first = writing.ask_about(context, wanted, _FIRST, replies.read_captions, max_tokens=max_tokens)
-    readable = [
-        (row, each.reply, each.value)
+    first = writing.ask_about(
+        context, wanted, _FIRST, replies.read_captions, opening, max_tokens=max_tokens
+    )
+    read = {
+        row["video"]: (each.reply, each.value)
         for row, each in zip(rows, first, strict=True)
         if each.value is not None
-    ]
-    context.expect([row for row, _, _ in readable])
-    opening, prompt = context.prompts.load(_FIRST).render(), context.prompts.load(_SECOND)
-    questions = (
-        Question(
-            model=writer,
-            prompt=_SECOND,
-            messages=[
-                *media.text_before_frames(opening, context.shown(row)),
-                {"role": "assistant", "content": replies.said(reply)},
-                *prompt.render(**{f"{name}_caption": text for name, text in captions.items()}),
-            ],
-            read=replies.read_free_caption,
-            max_tokens=max_tokens,
+    }
+
+    def second_turn(row: Row) -> list[Message]:
+        reply, captions = read[row["video"]]
+        return [
+            *opening(row),
+            {"role": "assistant", "content": replies.said(reply)},
+            *prompt.render(**{f"{name}_caption": text for name, text in captions.items()}),
+        ]
+
+    wanted = [(row, writer) for row in rows if row["video"] in read]
+    second = iter(
+        writing.ask_about(
+            context, wanted, _SECOND, replies.read_free_caption, second_turn, max_tokens=max_tokens
         )
-        for row, reply, captions in readable
     )
-    second = iter(context.ask(questions, n=len(readable), what="detailed captions"))
     return [
         _unread(context, row, each)
         if each.value is None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import cycle
 from typing import Final, Literal
 
 from lmms_eval_captions.construction import (
@@ -21,10 +22,9 @@ from lmms_eval_captions.construction import (
     replies,
     writing,
 )
-from lmms_eval_captions.construction.models import Question
 from lmms_eval_captions.construction.people import PEOPLE
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
-from lmms_eval_captions.judges.endpoint.request import Ask, Asked
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Message
 from lmms_eval_captions.judges.protocols import vidcapbench as protocol
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.verdict import Correctness
@@ -63,9 +63,11 @@ def _write_captions(context: BuildContext, rows: list[Row]) -> list[Row]:
     temperature of 0.7, as three seeds are to give three captions.
     """
     writer = context.options.writers[-1]
-    wanted = [(row, writer, seed) for row in rows for seed in range(_N_CAPTIONS)]
-    prompt = f"{_CAPTION}.free"
-    asked = iter(writing.ask_captions(context, wanted, prompt=prompt, temperature=0.7))
+    wanted = [(row, writer) for row in rows for _ in range(_N_CAPTIONS)]
+    seeds = cycle(range(_N_CAPTIONS))
+    asked = iter(
+        writing.ask_captions(context, wanted, f"{_CAPTION}.free", seeds=seeds, temperature=0.7)
+    )
     made: list[Row] = []
     for clip in rows:
         outcomes = [next(asked) for _ in range(_N_CAPTIONS)]
@@ -110,7 +112,7 @@ def _judge_pairs(context: BuildContext, rows: Sequence[Row]) -> list[Row]:
     jobs = (
         models.Job(solver, partial(_judge, row, captions[row["video"]], config)) for row in rows
     )
-    verdicts = context.run(jobs, n=len(rows), what="judging")
+    verdicts = context.pool.run(jobs, context.tally, n=len(rows), what="judging")
     return [
         {**row, "verdicts": list(each), "judge": solver.name}
         for row, each in zip(rows, verdicts, strict=True)
@@ -183,18 +185,15 @@ def _review_pairs(context: BuildContext, rows: list[Row]) -> list[Row]:
     suspects = [row for row in rows if "flag" in row]
     keys = ("question", "answer", "sub_category")
     prompt, viewer = context.prompts.load(_REVIEW), context.options.viewers[0]
-    context.expect(suspects)
 
-    def questions() -> Iterator[Question[replies.Review]]:
-        for row in suspects:
-            slots = {**{key: str(row[key]) for key in keys}, "why": _WHY[row["flag"]]}
-            messages = media.text_after_frames(prompt.render(**slots), context.shown(row))
-            yield Question(
-                model=viewer, prompt=_REVIEW, messages=messages,
-                read=replies.read_review, max_tokens=1024,
-            )  # fmt: skip
+    def messages(row: Row) -> Sequence[Message]:
+        slots = {**{key: str(row[key]) for key in keys}, "why": _WHY[row["flag"]]}
+        return media.text_after_frames(prompt.render(**slots), context.shown(row))
 
-    asked = context.ask(questions(), n=len(suspects), what="review")
+    wanted = [(row, viewer) for row in suspects]
+    asked = writing.ask_about(
+        context, wanted, _REVIEW, replies.read_review, messages, max_tokens=1024
+    )
     reviewed = {row["id"]: _reviewed(row, each) for row, each in zip(suspects, asked, strict=True)}
     rewritten = [row for row in pipeline.kept(reviewed.values()) if "was" in row]
     context.tally.faults["rewritten"] += len(rewritten)
