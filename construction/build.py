@@ -67,10 +67,8 @@ def build(
 ) -> Built:
     """Run the stages without a valid file, and write the benchmark's files.
 
-    Raises:
-        SettingsError: If the options cannot be used, or another process builds there.
-        DataError: If clips or people's answers cannot be read, or a file cannot be written.
-        JudgeError: If a model cannot be asked; every reply is stored.
+    Raises :class:`CaptionsError` if anything cannot be used, read, asked or written; every reply is
+    stored.
     """
     check_folders(options)
     _check_is_ours(options)

@@ -80,11 +80,7 @@ def card_data(built: Built) -> dict[str, Any]:
 
 
 def write_card(built: Built) -> None:
-    """Write the card, for people and for programs, into the benchmark's folder.
-
-    Raises:
-        DataError: If it cannot be written.
-    """
+    """Write the card, for people and for programs, into the benchmark's folder."""
     data = card_data(built)
     text = "".join(f"{line}\n" for line in _lines(data))
     numbers = f"{json.dumps(data, ensure_ascii=False, indent=1)}\n"

@@ -20,12 +20,7 @@ _REQUEST_CHARS: Final = 120
 
 
 def estimate_table(kind: Kind, options: Options, settings: JudgeSettings) -> Iterator[str]:
-    """Yield the estimate as lines: requests, tokens and cost by prompt and model.
-
-    Raises:
-        SettingsError: If the options cannot be used.
-        DataError: If there are no clips.
-    """
+    """Yield the estimate as lines: requests, tokens and cost by prompt and model."""
     check_folders(options)
     n_clips = len(find_videos(options.videos, options.limit))
     n_categories = len(read_categories(kind, options.categories))

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from loguru import logger
 
@@ -139,9 +139,8 @@ def kept(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if "dropped" not in row]
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """A step of a pipeline."""
+class Stage(NamedTuple):
+    """A step of a pipeline, with all that affects it."""
 
     name: str
     does: str
@@ -149,14 +148,11 @@ class Stage:
     run: Callable[[BuildContext, list[Row]], list[Row]]
     """From the rows of the stage before to its own, in which dropped rows stay."""
     roles: tuple[Role, ...] = ()
-    """Roles whose models it asks."""
     prompts: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-    """Names of further options that affect it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """Requests of a stage per clip, for an estimate."""
 
     prompts: tuple[str, ...]
@@ -164,11 +160,9 @@ class Planned:
     models: Sequence[Model]
     """Models among which the requests are divided."""
     n_requests: float
-    """Requests per clip, all models together."""
     input_chars: float
     """Characters that fill the prompt's slots."""
     output_chars: float
-    """Characters of a typical reply."""
     has_frames: bool = False
 
 
@@ -178,7 +172,6 @@ class Kind:
 
     name: str
     source: str
-    """Paper and sections of the pipeline."""
     tasks: tuple[str, ...]
     """Tasks that score captions with what was built."""
     per_video: int
@@ -202,14 +195,12 @@ class Kind:
         return tuple(task for task, name in self.task_files.items() if name in files)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A stage that was run, or read from its file."""
+class Done(NamedTuple):
+    """A stage that was run now, or read from its file."""
 
     stage: Stage
     head: Mapping[str, Any]
     is_new: bool
-    """True if it was run now."""
 
     @property
     def n_lost(self) -> int:
@@ -218,13 +209,7 @@ class Done:
 
 
 def run_stages(stages: Sequence[Stage], context: BuildContext) -> list[Done]:
-    """Run the stages of a pipeline, from the first without a valid file.
-
-    Raises:
-        SettingsError: If ``--stage`` or ``--until`` names no stage, or one before it has no file.
-        JudgeUnavailableError: If too many requests of a stage have no reply.
-        JudgeStoppedError: If a model is asked nothing more.
-    """
+    """Run the stages of a pipeline, from the first without a valid file."""
     names = [stage.name for stage in stages]
     only, until = context.options.stage, context.options.until
     for option, name in (("--stage", only), ("--until", until)):

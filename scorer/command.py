@@ -58,9 +58,6 @@ def score(
 
     Returns:
         Exit code: 0, or 1 if a shard failed or too much is unscored.
-
-    Raises:
-        CaptionsError: If nothing can be scored, or the judge is asked nothing more.
     """
     settings = read_judge_settings()
     files_of = _score_files(inputs, folder)
@@ -96,13 +93,10 @@ def score(
 
 
 def _score_files(inputs: Sequence[str], folder: Path) -> dict[Path, Path]:
-    """Return the files to score, each with the path of its scores: its name, and its folders.
+    """Return the files to score, except our own, each with the path of its scores.
 
-    Files that this command has written in an earlier run are not scored.
-
-    Raises:
-        SettingsError: If there are none, two files of scores would be one, or a file would be
-            replaced that is not ours.
+    :class:`SettingsError` if there are none, two files of scores would be one, or a file that is
+    not ours would be replaced.
     """
     lists = [folder / name for name in LIST_FILES.values()]
     _require_ours(lists, _is_ours)
@@ -139,11 +133,7 @@ def _score_files(inputs: Sequence[str], folder: Path) -> dict[Path, Path]:
 
 
 def _find(pattern: str) -> list[Path]:
-    """Return files by a name, a folder of Parquet files or a pattern, by name, with links resolved.
-
-    Raises:
-        SettingsError: If there are none.
-    """
+    """Return files by a name, a folder or a pattern, sorted, with links resolved; at least one."""
     path = Path(pattern).expanduser()
     if path.is_dir():
         found = sorted(path.glob("*.parquet"))

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
-from lmms_eval_captions.judges.files import json_lines, numbered_lines
+from lmms_eval_captions.judges.files import numbered_lines
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.task_names import known_names, our_benchmarks, tasks_of
 from lmms_eval_captions.model_wrappers.caption_files.columns import plain_name, video_of
-from lmms_eval_captions.model_wrappers.caption_files.tables import parquet_rows
+from lmms_eval_captions.model_wrappers.caption_files.tables import read_rows
 
 OFFICIAL: Final = "official"
 """Stands for the tasks of the protocol's own benchmark."""
 Evaluation = str | Path | Sequence[str | Path] | None
 """Tasks and groups of lmms-eval, files of ids, :data:`OFFICIAL`, or nothing."""
 _GO_WITHOUT: Final = "set evaluation=None to train without a look at the evaluation set"
+_FORMS: Final = "clip ids as lines of text (.txt), or under clip_id in .jsonl or .parquet"
 _ENOUGH: Final = 3
 """Questions of one clip that are all asked about another, from which on the two are one."""
 
@@ -28,16 +29,7 @@ Fact = tuple[str, str]
 
 
 class EvaluationClips:
-    """The clips of an evaluation set, by their names and by what is asked about them.
-
-    Args:
-        evaluation: Names of its parts.
-        benchmark: Benchmark of the reward.
-
-    Raises:
-        SettingsError: If something is neither a task or a group nor a file.
-        DataError: If a benchmark's files, or a file of ids, cannot be read.
-    """
+    """The clips of an evaluation set, by their names and by what is asked about them."""
 
     def __init__(self, evaluation: Evaluation, benchmark: Benchmark[Any, Any]) -> None:
         self._sources: dict[str, str] = {}
@@ -63,16 +55,10 @@ class EvaluationClips:
                 )
 
     def require_other(self, names: Sequence[str], questions: Iterable[object]) -> None:
-        """Raise if a clip is one of these.
+        """Raise :class:`DataError` if a clip is one of these by its names or questions.
 
-        Args:
-            names: Its id, and the name of its file if it has one.
-            questions: Those of its document.
-
-        Raises:
-            DataError: If it has a name of one, in whatever case; or if all questions of one are
-                asked about it, with others if they are at least three, or at least three of one
-                and no other.
+        It is if it has a name of one, in whatever case; or if all questions of one are asked about
+        it, with others if they are at least three, or at least three of one and no other.
         """
         if not self._sources:
             return
@@ -141,30 +127,15 @@ def _plain(text: str) -> str:
 
 
 def _ids(path: Path) -> list[str]:
-    ending = path.name.lower().removesuffix(".gz").rpartition(".")[2]
     try:
-        if ending == "parquet":
-            names = [_id_of(row) for row in parquet_rows(path)]
-        elif ending in ("jsonl", "json"):
-            names = [v if isinstance(v, str) else _id_of(v) for _, v in json_lines(path)]
-        elif ending == "txt":
+        if path.suffix.lower() == ".txt":
             names = [line.decode("utf-8-sig").strip() for _, line in numbered_lines(path)]
         else:
-            raise ValueError(f"its name ends in {ending!r}")  # noqa: TRY301 - as the readers do
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"evaluation: {path}: expected clip ids as lines of text (.txt), or under clip_id in "
-            f".jsonl or .parquet ({error})"
-        ) from error
-    if not names:
-        raise DataError(f"evaluation: {path}: expected at least one clip id, the file has none")
+            rows = [row.fields for row in read_rows(path)]
+            ids = [row.get("clip_id", video_of(row)) for row in rows]
+            names = ["" if name is None else str(name) for name in ids]
+    except (CaptionsError, OSError, ValueError) as error:
+        raise DataError(f"evaluation: {path}: expected {_FORMS} ({error})") from error
+    if not all(names) or not names:
+        raise DataError(f"evaluation: {path}: expected {_FORMS}, got a row or a file without one")
     return names
-
-
-def _id_of(row: object) -> str:
-    if isinstance(row, dict):
-        clip_id = row.get("clip_id")
-        named = video_of(row) if clip_id is None else str(clip_id)
-        if named:
-            return named
-    raise ValueError(f"expected a clip_id in each row, got {row!r:.80}")

@@ -6,7 +6,6 @@ import logging
 import math
 import os
 import pickle
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ _PARTS: Final = 8
 """Parts of the work for each actor, at least, if there are enough rows."""
 _SLICES: Final = 50
 """Slices of the cost limit, of which an actor has one ahead."""
-_CONNECT_TIMEOUT_S: Final = 5.0
 _MIN_CPUS: Final = 4
 _CPUS_OF_ACTOR: Final = 0.01
 """Actors wait for the judge: any number of them fits on a node."""
@@ -59,13 +57,7 @@ def score_on_ray(
     on_done: Callable[[Shard, int], None],
     cluster: Cluster,
 ) -> dict[Path, str]:
-    """Score shards; see :func:`.score_here`.
-
-    Raises:
-        CaptionsError: If the judge is asked nothing more; complete files stay.
-        SettingsError: If Ray or the cluster cannot be reached, the judge cannot be asked, or an
-            address holds a password, which all nodes would be handed.
-    """
+    """Score shards; see :func:`.score_here`. No address may hold a password, as nodes get it."""
     for name, value in spec.settings.items():
         if name.endswith("url") and "@" in str(value or ""):
             raise SettingsError(
@@ -101,7 +93,6 @@ def _results(
     cluster: Cluster,
     ledger: Any,  # noqa: ANN401 - an actor
 ) -> Iterator[Rows]:
-    """Yield the scores of shards, in their order."""
     import ray.data
 
     context = ray.data.DataContext.get_current()
@@ -135,13 +126,7 @@ def _results(
 
 
 class ScorerActor:
-    """A scorer of one node, with a captioner if there is one.
-
-    Args:
-        shards: All shards.
-        spec: The spec of this scorer.
-        ledger: Shares the cost limit, ``None`` without a limit.
-    """
+    """A scorer of one node, with a captioner if there is one; the ledger shares the cost limit."""
 
     def __init__(self, shards: Sequence[Shard], spec: ScoreSpec, ledger: Any) -> None:  # noqa: ANN401
         self._shards = shards
@@ -170,60 +155,46 @@ class ScorerActor:
 
 
 def _packed(found: Rows | CaptionsError) -> pa.Table:
-    """Return rows in a table of one row, next to which others say why there are none."""
     import pyarrow as pa
 
     return pa.table({"rows": pa.array([pickle.dumps(found)], pa.large_binary())})
 
 
 class Ledger:
-    """Keeps what each scorer may spend, so that all together stay within the limit.
-
-    Args:
-        limit_usd: US dollars.
-    """
+    """Divides a cost limit among scorers: each may spend what it is allowed, slice by slice."""
 
     def __init__(self, limit_usd: float) -> None:
         self._limit_usd = limit_usd
-        self._of_dead = 0.0
-        self._spent: dict[str, float] = {}
-        self._allowed: dict[str, float] = {}
+        self._shares: dict[str, tuple[float, float]] = {}
+        """Scorer to the US dollars that it has spent, and that it may spend."""
 
     def start(self, scorer: str) -> None:
         """Take what a scorer might spend for spent, which died and starts again."""
-        self._of_dead += self._allowed.pop(scorer, 0.0)
-        self._spent.pop(scorer, None)
+        _, allowed = self._shares.pop(scorer, (0.0, 0.0))
+        self._shares[f"{len(self._shares)} died"] = allowed, allowed
 
     def settle(
         self, scorer: str, spent: float, taken: float, wanted: float | None
     ) -> tuple[float, bool]:
         """Return what a scorer may spend in all, and whether others may yet give back.
 
-        Args:
-            scorer: Name of the scorer.
-            spent: US dollars that it was billed.
-            taken: These, and what it has set aside.
-            wanted: US dollars that it would like to take, ``None`` to give back the rest.
+        It has spent and taken, which includes what it has set aside, US dollars; it wants to take
+        more, or with ``None`` gives back the rest.
         """
-        others = [name for name in self._allowed if name != scorer]
-        left = self._limit_usd - self._of_dead - sum(self._allowed[name] for name in others)
+        others = [share for name, share in self._shares.items() if name != scorer]
+        left = self._limit_usd - sum(allowed for _, allowed in others)
         amounts = () if wanted is None else (wanted + self._limit_usd / _SLICES, wanted)
-        self._spent[scorer] = spent
-        self._allowed[scorer] = next((usd for usd in amounts if usd <= left), taken)
-        is_busy = any(self._allowed[name] > self._spent[name] for name in others)
-        return self._allowed[scorer], is_busy
+        allowed = next((usd for usd in amounts if usd <= left), taken)
+        self._shares[scorer] = spent, allowed
+        return allowed, any(may > has for has, may in others)
 
     def spent_usd(self) -> float:
         """Return US dollars that all scorers have spent."""
-        return self._of_dead + sum(self._spent.values())
+        return sum(spent for spent, _ in self._shares.values())
 
 
 class LedgerPurse(Purse):
-    """A scorer's part of a cost limit.
-
-    Args:
-        ledger: The ledger's actor.
-    """
+    """A scorer's part of a cost limit, which the ledger's actor divides."""
 
     def __init__(self, ledger: Any) -> None:  # noqa: ANN401 - of Ray
         import ray
@@ -256,9 +227,8 @@ class LedgerPurse(Purse):
         import ray
 
         figures = (self.spent_usd, self.taken_usd, wanted_usd)
-        self._allowed_usd, self._are_others_busy = ray.get(
-            self._ledger.settle.remote(self._name, *figures)
-        )
+        settled = self._ledger.settle.remote(self._name, *figures)
+        self._allowed_usd, self._are_others_busy = ray.get(settled)
 
 
 @contextmanager
@@ -266,14 +236,7 @@ def joined(address: str | None) -> Iterator[None]:
     """Join a Ray cluster, or start one on this machine.
 
     Keys of judges are never handed on: scorers find them in the environment of their node.
-
-    Args:
-        address: ``None`` starts Ray on this machine; ``auto`` or ``host:port`` joins a cluster.
-
-    Raises:
-        SettingsError: If Ray is not installed, cannot be reached or cannot start.
     """
-    _require_answer(address)
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
@@ -305,19 +268,6 @@ def joined(address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def _require_answer(address: str | None) -> None:
-    # Ray itself tries for minutes.
-    host, colon, port = (address or "").rpartition(":")
-    if not colon or not port.isdecimal() or "://" in host:
-        return
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_TIMEOUT_S).close()
-    except (OSError, OverflowError) as error:
-        raise SettingsError(
-            f"--address {address}: expected the head of a Ray cluster, got no answer: {error}"
-        ) from error
 
 
 def _n_nodes() -> int:

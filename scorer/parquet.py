@@ -60,9 +60,7 @@ def counted(n: int, noun: str) -> str:
 def open_shard(path: Path, scores: Path, spec: ScoreSpec) -> Shard:
     """Return a shard, whose rows are not read yet.
 
-    Raises:
-        DataError: If the file cannot be read, lacks a column or has it twice, or would take too
-            much memory.
+    :class:`DataError` if it cannot be read, lacks a column or has it twice, or expands too much.
     """
     import pyarrow.parquet as pq
 
@@ -112,16 +110,9 @@ def _require_unpacked(path: Path, column: Any, read: Sequence[str]) -> None:  # 
 def read_shard(
     shard: Shard, spec: ScoreSpec, start: int = 0, stop: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield rows of a shard, some at a time.
+    """Yield rows of a shard from one index to another, some at a time.
 
-    Args:
-        shard: The shard.
-        spec: Names the columns.
-        start: Index of the first row.
-        stop: Index after the last row (default: all).
-
-    Raises:
-        DataError: If they cannot be read to the end, or take too much memory.
+    :class:`DataError` if they cannot be read, or take too much memory.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -166,10 +157,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def is_done(shard: Shard, *, ask_again: bool) -> bool:
-    """Return whether a shard's scores are there, of these rows by this spec, with nothing to ask.
-
-    ``ask_again`` asks again what was unreadable.
-    """
+    """Return whether the scores of these rows by this spec are there, with nothing to ask again."""
     made_of = origin_of(shard.scores) or {}
     n_open, n_unscored = made_of.pop("n_open", None), made_of.pop("n_unscored", None)
     return made_of == shard.origin and n_open == 0 and not (ask_again and n_unscored)
@@ -227,8 +215,7 @@ def write_scores(
         spec: The spec.
         results: Scores of the shards by their indices.
         failures: Gets the path of each shard that fails, and why.
-        on_done: Called with each shard whose scores are complete, and the number of its rows that
-            could not be asked about.
+        on_done: Called with each complete shard, and its number of rows not asked about.
     """
     schema = schema_of(spec)
     for number, tables in groupby(results, key=itemgetter(0)):
@@ -291,14 +278,9 @@ def _quietly(close: Callable[[], object]) -> None:
 def score_here(
     shards: Sequence[Shard], spec: ScoreSpec, on_done: Callable[[Shard, int], None]
 ) -> dict[Path, str]:
-    """Score shards in this process, in their order; one that fails does not affect the others.
+    """Score shards in this process; return the path of each that failed, and why.
 
-    Returns:
-        Path of each shard that failed, to why.
-
-    Raises:
-        JudgeStoppedError: If the judge is asked nothing more; complete files stay.
-        SettingsError: If it cannot be asked.
+    Raises :class:`JudgeStoppedError` if the judge is asked nothing more; complete files stay.
     """
     failures: dict[Path, str] = {}
     with TableScorer(spec, progress=True) as scorer:

@@ -53,13 +53,13 @@ _LOOK_S: Final = 0.05
 class CaptionReward:
     """A reward function for TRL, by calling it, and for verl, by :meth:`acompute_score`.
 
+    Thread-safe; works in forked processes. Rewards with equal settings share a judge engine. Keys
+    that are given as keywords are not pickled.
+
     >>> with CaptionReward("vdc", judge="lexical", evaluation=None) as reward:  # doctest: +SKIP
     ...     questions = [{"question": "Who runs?", "answer": "A dog"}]
     ...     reward(["Describe."], ["A dog runs."], clip_id=["a"], questions=[questions])
     [1.0]
-
-    Thread-safe; works in forked processes. Rewards with equal settings share a judge engine. Keys
-    that are given as keywords are not pickled.
 
     Args:
         protocol: As for :class:`.Scorer`.
@@ -184,7 +184,8 @@ class CaptionReward:
         """Return the reward of one rollout, as verl asks for it; await any number at once.
 
         One without a verdict has the mean of the clip's latest rewards, else of all latest ones; if
-        there are none yet, it waits for rollouts that are under way.
+        there are none yet, it waits for rollouts that are under way. Raises as calling it, and if
+        ``missing`` is ``None``: verl takes only numbers.
 
         Args:
             data_source: Not read.
@@ -193,11 +194,6 @@ class CaptionReward:
                 what ``extra_info`` may have.
             extra_info: Mapping with ``clip_id``, and ``questions``, ``references`` or ``video`` if
                 these are not the ground truth.
-
-        Raises:
-            SettingsError: If ``missing`` is ``None``: verl takes only numbers.
-            DataError: As calling it.
-            JudgeStoppedError: If there is not a single verdict.
         """
         del data_source
         if self.missing is None:
@@ -334,20 +330,10 @@ class CaptionReward:
         *,
         is_alone: bool = False,
     ) -> float:
-        """Log what is missing, once per batch, and end training on nothing.
+        """Log what is missing, once per batch, and return the share of unscored questions.
 
-        Args:
-            scores: Scores of the batch.
-            rewards: Rewards of the batch.
-            stopped: Reason why the judge could not be asked before the batch, else ``None``.
-            is_alone: True for a rollout that comes alone.
-
-        Returns:
-            Share of the questions without a verdict about completions that have a reward.
-
-        Raises:
-            JudgeStoppedError: If the judge had stopped before and a verdict is missing, or has by
-                now and all rewards are; or if all were missing several batches in a row.
+        Training ends if the judge had ``stopped`` before the batch and a verdict is missing, or has
+        by now and all rewards are; or if all were missing several batches in a row.
         """
         n, n_missing = len(rewards), rewards.count(None)
         is_empty = n_missing == n > 0
@@ -400,7 +386,7 @@ class CaptionReward:
 
 
 def _mean_of_others(clip_id: str, scored: Sequence[tuple[str, float]]) -> float | None:
-    """Return the mean of a clip's rewards, else of all; ``None`` if there are none.
+    """Return the mean of a clip's rewards, else of all, if there are any.
 
     >>> _mean_of_others("a", [("a", 1.0), ("b", 0.0)]), _mean_of_others("c", [("a", 1), ("b", 0)])
     (1.0, 0.5)
@@ -411,11 +397,7 @@ def _mean_of_others(clip_id: str, scored: Sequence[tuple[str, float]]) -> float 
 
 
 def _rows(columns: Mapping[str, object], names: Mapping[Column, str], n_rows: int) -> list[Row]:
-    """Return the rows of columns, with our names.
-
-    Raises:
-        ValueError: If a column has another length, or one that is renamed is missing.
-    """
+    """Return the rows of columns, with our names."""
     rows: list[Row] = [{} for _ in range(n_rows)]
     for column in _COLUMNS:
         name = names.get(column, column)

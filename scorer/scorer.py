@@ -21,15 +21,7 @@ from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED, Purse, load_p
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.progress import Totals
-from lmms_eval_captions.judges.endpoint.request import (
-    NO_USAGE,
-    SHOWN,
-    Ask,
-    Asked,
-    Chain,
-    Reply,
-    Request,
-)
+from lmms_eval_captions.judges.endpoint.request import SHOWN, Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import (
     INSTALL_EVAL,
     DataError,
@@ -366,7 +358,7 @@ class Scorer:
 
     def close(self) -> None:
         """Stop: nothing more is asked for this scorer, and everything answered is on disk."""
-        with _ENGINES.lock:
+        with _LOCK:
             self._is_closed = True
             shared, self._shared = self._shared, None
         if shared is not None:
@@ -437,11 +429,11 @@ class Scorer:
 
     def _engine(self) -> Engine:
         """Return the engine, which the first caption that is asked about opens."""
-        with _ENGINES.lock:
+        with _LOCK:
             if self._is_closed:
                 raise JudgeStoppedError(_CLOSED)
             if self._shared is None or self._shared.pid != os.getpid():
-                self._shared = _ENGINES.join(self._engine_config, self.config.model)
+                self._shared = _join(self._engine_config, self.config.model)
             return self._shared.engine
 
     @cached_property
@@ -476,6 +468,7 @@ class _SharedEngine:
         self.config = config
         self.engine = Engine(config)
         self.pid = os.getpid()
+        """A forked child makes its own: the engine's thread stays in the parent."""
         weakref.finalize(self, self.engine.close)
 
     def stopped(self, model: str) -> str | None:
@@ -485,35 +478,29 @@ class _SharedEngine:
         return next(filter(None, (self.engine.stopped(model, shown) for shown in SHOWN)), None)
 
 
-class _Engines:
-    """Engines of this process that scorers share, one per endpoint and settings."""
+_LOCK: Final = threading.RLock()
+_OPEN: Final[weakref.WeakSet[_SharedEngine]] = weakref.WeakSet()
+"""Engines of this process, one per endpoint and settings; under the lock, like who shares one."""
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 
-    def __init__(self) -> None:
-        self._forget()
-        if hasattr(os, "register_at_fork"):  # not on Windows
-            os.register_at_fork(after_in_child=self._forget)
 
-    def _forget(self) -> None:
-        """Start afresh, as in a forked child: the engines' threads stayed in the parent."""
-        self.lock = threading.RLock()
-        self._open: weakref.WeakSet[_SharedEngine] = weakref.WeakSet()
+def _join(config: EngineConfig, model: str) -> _SharedEngine:
+    """Return the engine of these settings, which is opened if none is open.
 
-    def join(self, config: EngineConfig, model: str) -> _SharedEngine:
-        """Return the engine of these settings, which is opened if none is open.
-
-        One that a wrong key has stopped, say, is not shared any more; the cost limit stays one.
-        """
-        for shared in self._open:
+    One that a wrong key has stopped, say, is not shared any more; the cost limit stays one.
+    """
+    for shared in _OPEN:
+        is_same = replace(shared.config, progress=config.progress) == config
+        if is_same and shared.pid == os.getpid():
             stopped = shared.stopped(model)
-            is_usable = stopped is None or stopped.startswith(LIMIT_REACHED)
-            if is_usable and replace(shared.config, progress=config.progress) == config:
+            if stopped is None or stopped.startswith(LIMIT_REACHED):
                 return shared
-        shared = _SharedEngine(config)
-        self._open.add(shared)
-        return shared
-
-
-_ENGINES: Final = _Engines()
+    shared = _SharedEngine(config)
+    _OPEN.add(shared)
+    return shared
 
 
 class _InTime:
@@ -521,28 +508,22 @@ class _InTime:
 
     What is on the wire then is answered and stored all the same. Nothing more is sent: neither what
     waits for its turn, nor a second step, nor what is to be sent again.
-
-    Attributes:
-        chains: The same for the engine; a chain that is too late gives nothing.
-        results: Result of each chain so far, empty if there is none.
-        is_late: True if a chain was too late.
     """
 
     def __init__(self, chains: Sequence[Chain[Sequence[Any]]], until_s: float | None) -> None:
         self._until_s = until_s
         self.chains = [partial(self._run, index, chain) for index, chain in enumerate(chains)]
         self.results: list[Sequence[Any]] = [()] * len(chains)
+        """Result of each chain so far, empty if there is none."""
         self.is_late = False
+        """True if a chain was too late, and gave nothing."""
 
     async def _run(self, index: int, chain: Chain[Sequence[Any]], ask: Ask) -> Sequence[Any]:
         is_late = False
 
         async def ask_in_time(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
             nonlocal is_late
-            if left_s(self._until_s) != 0.0:
-                asked = await ask(replace(request, until_s=self._until_s), read)
-            else:
-                asked = Asked(None, "", OVER, cached=False, usage=NO_USAGE, failure="unavailable")
+            asked = await ask(replace(request, until_s=self._until_s), read)
             is_late = is_late or asked.reason == OVER
             return asked
 

@@ -59,12 +59,7 @@ KEYS: Final = ("openai_key", "anthropic_key", "azure_openai_key")
 
 
 def read_keywords(keywords: Mapping[str, object]) -> JudgeSettings:
-    """Return the settings of a scorer, see :class:`ScorerSettings`; validated like a run's.
-
-    Raises:
-        SettingsError: If a keyword is not known, a value cannot be used, or a sample or a batch is
-            to be judged.
-    """
+    """Return the settings of a scorer, see :class:`ScorerSettings`; validated like a run's."""
     variables = variables_of(JudgeSettings)
     unknown = sorted(set(keywords) - set(ScorerSettings.__annotations__))
     if unknown:
@@ -103,11 +98,7 @@ def clip_protocols() -> Mapping[str, ClipProtocol]:
 
 
 def protocol_of(name: str) -> ClipProtocol:
-    """Return a protocol, or that of a task, whose clips are the benchmark's own.
-
-    Raises:
-        SettingsError: If there is none; the text lists all.
-    """
+    """Return a protocol, or that of a task, whose clips are the benchmark's own."""
     if name in clip_protocols():
         return clip_protocols()[name]
     benchmark = our_benchmarks().get(name)

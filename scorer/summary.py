@@ -51,7 +51,7 @@ def summarise(
     *,
     max_unscored: float,
 ) -> Document:
-    """Return the summary of files of scores; writes the lists of clips.
+    """Return the summary of at least one file of scores; writes the lists of clips.
 
     Args:
         files: Files of scores, at least one.
@@ -60,9 +60,6 @@ def summarise(
         shares: ``worst`` and ``kept`` to the share of the clips in the list, in (0, 1]; ``None``
             for no list, and a file of an earlier run is removed.
         max_unscored: Largest share of unscored questions that still gives totals, in [0, 1].
-
-    Raises:
-        DataError: If a file cannot be read, or a list cannot be written.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -182,7 +179,7 @@ def _list(
     share: float,
     reliability: Interval | None,
 ) -> Document | None:
-    """Write a list of clips, in the order of the shards, and return what the summary says of it.
+    """Write a list of clips, the highest by ``order``, and return what the summary says of it.
 
     Args:
         path: The file.

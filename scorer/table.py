@@ -78,18 +78,10 @@ class ScoreSpec:
         names: Mapping[str, str],
         captioner: tuple[str, str, str | None] | None = None,
     ) -> ScoreSpec:
-        """Return the spec with the settings of the environment.
+        """Return the spec with the settings of the environment; see the attributes.
 
-        Args:
-            protocol: Name of the protocol.
-            videos: Folder of the videos (default: the current one).
-            names: See :attr:`names`.
-            captioner: One of our captioners, or a custom class as ``package.module:Class``; its
-                arguments like lmms-eval's ``--model_args``; and its prompt, by default the
-                protocol's.
-
-        Raises:
-            SettingsError: If there is no such protocol or captioner, or a setting cannot be used.
+        The captioner is one of ours, or a custom class as ``package.module:Class``; its prompt is
+        by default the protocol's.
         """
         settings = read_judge_settings()
         known = {each.name for each in fields(settings)} & set(ScorerSettings.__annotations__)
@@ -204,22 +196,12 @@ def schema_of(spec: ScoreSpec) -> pa.Schema:
 
 
 class TableScorer:
-    """Scores the rows of tables by one spec. Close it, or use it as a context manager.
-
-    Args:
-        spec: The spec.
-        progress: Draw a bar of the questions.
-        purse: Shares the cost limit with other processes.
-
-    Raises:
-        SettingsError: If the settings cannot be used.
-    """
+    """Scores the rows of tables, as a context manager; a purse shares the cost limit."""
 
     def __init__(
         self, spec: ScoreSpec, *, progress: bool = False, purse: Purse | None = None
     ) -> None:
         self.spec = spec
-        self.schema = schema_of(spec)
         with ExitStack() as stack:
             self._scorer = stack.enter_context(
                 Scorer(spec.protocol_name, progress=progress, purse=purse, **spec.settings)
@@ -240,9 +222,7 @@ class TableScorer:
     def scored(self, tables: Iterable[Rows]) -> Iterator[Rows]:
         """Yield the scores of tables, in their order; the judge is never idle between tables.
 
-        Raises:
-            JudgeStoppedError: If the judge is asked nothing more: rows without scores are not a
-                result then.
+        Raises if the judge is asked nothing more: rows without scores are not a result then.
         """
         pending: deque[tuple[int, int, Callable[[], pa.Table] | DataError | None]] = deque()
         n_ahead, most = 0, _AHEAD * self.spec.concurrency
@@ -270,7 +250,7 @@ class TableScorer:
             found = [wait() for wait in waits]
             if self._scorer.stopped is not None:
                 raise JudgeStoppedError(self._scorer.stopped)
-            return pa.Table.from_pylist(found, schema=self.schema)
+            return pa.Table.from_pylist(found, schema=schema_of(self.spec))
 
         return scored
 
@@ -413,8 +393,7 @@ def _halves(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> tuple[floa
 def _parts(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> list[list[float]]:
     """Return what a caption adds to each metric's ratios, numerator and denominator in turn.
 
-    Returns:
-        Shape (n_runs * n_metrics, 2 * n_ratios of the metric), run by run.
+    Shape (n_runs * n_metrics, 2 * n_ratios of the metric), run by run.
     """
     n_runs = max(map(len, record.values.values()), default=0)
     return [
@@ -430,5 +409,4 @@ def _parts(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> list[list[f
 
 
 def _number(value: float) -> float | None:
-    """Return null for a score that is missing."""
     return None if isnan(value) else value
