@@ -289,7 +289,7 @@ def _ended_early(built: Built) -> Iterator[str]:
 
 
 def _estimate(arguments: argparse.Namespace) -> int:
-    from lmms_eval_captions.construction.estimate import estimate_table
+    from lmms_eval_captions.construction.build import estimate_table
     from lmms_eval_captions.judges.settings import read_judge_settings
     from lmms_eval_captions.lmms_eval_tasks.named_models import Model, split_address
 

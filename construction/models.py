@@ -49,7 +49,6 @@ class Tally:
         self._lock = threading.Lock()
         self._stopped: dict[str, str] = {}
         self._reasons: dict[str, None] = {}
-        self.n_requests = 0
         self.failures: Counter[str] = Counter()
         """Requests without a result, by kind of failure."""
         self.by_model: Counter[str] = Counter()
@@ -59,7 +58,6 @@ class Tally:
     def count(self, model: str, asked: Asked[Any]) -> None:
         """Count a request."""
         with self._lock:
-            self.n_requests += 1
             self.by_model[model] += 1
             if asked.failure is None:
                 return
@@ -81,35 +79,27 @@ class Tally:
         """Requests without a reply, which the next run sends again."""
         return self.failures["unavailable"] + self.failures["silent"]
 
-    def raise_if_lost(self, stage: str) -> None:
-        """Raise if later stages would be of other data, as too many requests have no reply."""
-        reasons = "; ".join(self._reasons)
-        if self.n_requests and self.failures["refused"] == self.n_requests:
-            self.warn_of_refused(stage)
+    def check(self, stage: str) -> None:
+        """Raise if too many requests of a stage have no reply, and log those that were refused."""
+        n, n_refused = self.by_model.total(), self.failures["refused"]
+        why = "; ".join(self._reasons)
+        if n_refused:
+            logger.warning("{}: {:,} of {:,} requests were refused: {}", stage, n_refused, n, why)
+        if n and n_refused == n:
             raise JudgeRequestError(
-                f"{stage}: all {self.n_requests:,} requests were refused: {reasons}. "
-                f"{length_advice(reasons)}".rstrip()
+                f"{stage}: all {n:,} requests were refused: {why}. {length_advice(why)}".rstrip()
             )
-        if self.n_lost > max(1.0, _MAX_LOST * self.n_requests):
+        if self.n_lost > max(1.0, _MAX_LOST * n):
             raise JudgeUnavailableError(
-                f"{stage}: {self.n_lost:,} of {self.n_requests:,} requests have no reply, too many "
-                "to go on. Replies are stored: rerun the same command to retry only those that "
-                f"failed. {reasons}"
-            )
-
-    def warn_of_refused(self, stage: str) -> None:
-        """Log that requests were refused, as later stages go on without them."""
-        if n := self.failures["refused"]:
-            reasons = "; ".join(self._reasons)
-            logger.warning(
-                "{}: {:,} of {:,} requests were refused: {}", stage, n, self.n_requests, reasons
+                f"{stage}: {self.n_lost:,} of {n:,} requests have no reply, too many to go on. "
+                f"Replies are stored: rerun the same command to retry only those that failed. {why}"
             )
 
     def to_json(self) -> Mapping[str, object]:
         """Return the counts for the head of the stage's file."""
         failures = {kind: n for kind, n in sorted(self.failures.items()) if kind != "silent"}
         return {
-            "n_requests": self.n_requests,
+            "n_requests": self.by_model.total(),
             "by_model": dict(sorted(self.by_model.items())),
             "failures": failures | ({"unavailable": self.n_lost} if self.n_lost else {}),
             "faults": dict(sorted(self.faults.items())),
@@ -165,10 +155,7 @@ class Question(Generic[T]):
             stand_in=str,
         )
 
-        async def chain(ask: Ask) -> Asked[T]:
-            return await ask(request, self.read)
-
-        return Job(self.model, chain)
+        return Job(self.model, lambda ask: ask(request, self.read))
 
 
 class ModelPool:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isnan
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from lmms_eval_captions.construction.exported import Exported, last_words
 from lmms_eval_captions.construction.pipeline import BuildContext, Row, Stage, kept
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.files import BadLineError, json_lines
 from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
 from lmms_eval_captions.metrics.intervals import Interval
 
@@ -85,6 +84,43 @@ class Answer(NamedTuple):
     """``yes``, ``no``, or ``None`` if the person could not tell."""
 
 
+class Exported(NamedTuple):
+    """A person's answer, as a page exports it."""
+
+    where: str
+    """File and line, for errors."""
+    row: Mapping[str, Any]
+
+
+def exported_lines(path: Path) -> Iterator[Exported]:
+    """Yield the lines of a file; :class:`DataError` names a line that cannot be read."""
+    try:
+        for number, row in json_lines(path):
+            if not isinstance(row, dict):
+                raise DataError(f"{path}, line {number}: expected a label, got {row!r:.80}")
+            yield Exported(f"{path}, line {number}", row)
+    except BadLineError as error:
+        raise DataError(
+            f"{path}, line {error.number}: expected one JSON object per line ({error}), as the "
+            "page of lmms-eval-captions label exports them"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+
+
+def last_words(
+    paths: Iterable[Path], key: Callable[[Exported], tuple[object, ...]]
+) -> tuple[list[Exported], int]:
+    """Return each person's last answer to each item, and the number of lines that leaves out.
+
+    ``key`` tells who spoke of what; files may hold again what another one holds.
+    """
+    lines = [line for path in paths for line in exported_lines(path)]
+    by_time = sorted(lines, key=lambda line: str(line.row.get("answered_at")))
+    last = {key(line): line for line in by_time}
+    return [last[name] for name in dict.fromkeys(map(key, lines))], len(lines) - len(last)
+
+
 def text_digest(row: Mapping[str, object]) -> str:
     """Return a digest of a question, its options (if any) and its answer."""
     text = json.dumps([row["question"], row.get("options"), row["answer"]])
@@ -128,13 +164,12 @@ def _answer(line: Exported, kind: str) -> Answer:
     return Answer(annotator, question_id, digest, criterion, said)
 
 
-@dataclass(frozen=True, slots=True)
-class Votes:
+class Votes(NamedTuple):
     """Answers of all people about one question."""
 
     said: Mapping[str, dict[str, str]]
     """Criterion to annotator to ``yes`` or ``no``, without those who could not tell."""
-    asked: set[str] = field(default_factory=set)
+    asked: set[str]
     """Annotators who looked at it, whether they could tell or not."""
 
     def counts(self, criterion: Criterion) -> tuple[int, int]:
@@ -142,57 +177,45 @@ class Votes:
         said = list(self.said[criterion.name].values())
         return said.count(YES), len(said)
 
-    @property
-    def n_answers(self) -> list[int]:
-        """Answers to each criterion."""
-        return [len(each) for each in self.said.values()]
+    def fault(self, criteria: Sequence[Criterion], fewest: int) -> str | None:
+        """Return why a question is dropped: too few answers, or no majority (a tie drops it)."""
+        counts = {criterion: self.counts(criterion) for criterion in criteria}
+        least = min(n for _, n in counts.values())
+        wrong = (of.dropped for of, (n_yes, n) in counts.items() if n >= fewest and 2 * n_yes <= n)
+        few = f"people: fewer than {fewest} annotators" if least else NO_ANSWER
+        return NOBODY if not self.asked else next(wrong, few if least < fewest else None)
 
 
-@dataclass(slots=True)
-class Matched:
+class Matched(NamedTuple):
     """Votes of each question, and answers that are about none of them."""
 
     votes: list[Votes]
-    n_other_text: int = 0
+    n_other_text: int
     """Answers about a question whose text, options or answer has changed since."""
-    n_other_question: int = 0
+    n_other_question: int
     """Answers about a question that does not exist."""
 
 
 def _match(
     rows: Sequence[Row], answers: Iterable[Answer], criteria: Sequence[Criterion]
 ) -> Matched:
-    votes = {str(row["id"]): Votes({each.name: {} for each in criteria}) for row in rows}
+    votes = {str(row["id"]): Votes({each.name: {} for each in criteria}, set()) for row in rows}
     digests = {str(row["id"]): text_digest(row) for row in rows}
-    matched = Matched(list(votes.values()))
+    n_other_text = n_other_question = 0
     for answer in answers:
         of_question = votes.get(answer.question_id)
         if of_question is None:
-            matched.n_other_question += 1
+            n_other_question += 1
         elif answer.text_digest != digests[answer.question_id]:
-            matched.n_other_text += 1
+            n_other_text += 1
         else:
             of_question.asked.add(answer.annotator)
             if answer.said is not None:
                 of_question.said[answer.criterion][answer.annotator] = answer.said
-    return matched
+    return Matched(list(votes.values()), n_other_text, n_other_question)
 
 
-def _fault_of(votes: Votes, criteria: Sequence[Criterion], fewest: int) -> str | None:
-    """Return why a question is dropped: too few answers, or no majority (a tie drops it)."""
-    if not votes.asked:
-        return NOBODY
-    for criterion in criteria:
-        n_yes, n = votes.counts(criterion)
-        if n >= fewest and 2 * n_yes <= n:
-            return criterion.dropped
-    if min(votes.n_answers) >= fewest:
-        return None
-    return f"people: fewer than {fewest} annotators" if min(votes.n_answers) else NO_ANSWER
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class Checked(NamedTuple):
     """Questions that people looked at."""
 
     rows: list[Row]
@@ -212,8 +235,8 @@ def check_by_people(
     """Keep the questions that most people found right by all criteria, if any is about them."""
     criteria = CRITERIA[kind]
     matched = _match(rows, answers, criteria)
-    people = sorted({name for votes in matched.votes for name in set().union(*votes.said.values())})
-    if not people:
+    people = [set().union(*votes.said.values()) for votes in matched.votes]
+    if not any(people):
         raise DataError(
             f"labels: expected answers about these {len(rows):,} questions, got none that says yes "
             f"or no ({matched.n_other_text:,} are about another text of the question, "
@@ -221,18 +244,18 @@ def check_by_people(
             "again with lmms-eval-captions label --build, and have people answer that one"
         )
     checked: list[Row] = []
-    for row, votes in zip(rows, matched.votes, strict=True):
+    for row, votes, names in zip(rows, matched.votes, people, strict=True):
         counts = {criterion.name: list(votes.counts(criterion)) for criterion in criteria}
-        n_people = len(set().union(*votes.said.values()))
-        check = {"by": "people", "n": n_people, "criteria": counts}
-        fault = _fault_of(votes, criteria, fewest)
+        check = {"by": "people", "n": len(names), "criteria": counts}
+        fault = votes.fault(criteria, fewest)
         checked.append({**row, "check": check} | ({"dropped": fault} if fault else {}))
+    everyone = sorted(set().union(*people))
     return Checked(
-        rows=checked,
-        matched=matched,
-        people=people,
-        n_shared=sum(max(votes.n_answers) >= 2 for votes in matched.votes),
-        ac1={each.name: _ac1(rows, matched.votes, people, each.name) for each in criteria},
+        checked,
+        matched,
+        everyone,
+        sum(any(len(said) > 1 for said in votes.said.values()) for votes in matched.votes),
+        {each.name: _ac1(rows, matched.votes, everyone, each.name) for each in criteria},
     )
 
 

@@ -268,10 +268,9 @@ def _run(
     before = context.pool.totals
     try:
         made = stage.run(context, rows)
-        context.tally.raise_if_lost(stage.name)
+        context.tally.check(stage.name)
     finally:
         _add_spending(path.parent, stage.name, context.pool.totals.since(before))
-    context.tally.warn_of_refused(stage.name)
     reasons = Counter(str(row["dropped"]) for row in made if "dropped" in row)
     head = {
         "stage": stage.name,
@@ -300,8 +299,10 @@ def _read(path: Path, mark: str, context: BuildContext) -> tuple[dict[str, Any],
     except (DataError, KeyError, TypeError) as error:
         logger.warning("{}: cannot be read and is rebuilt: {!r}", path, error)
         return None
-    asks_again = context.settings.ask_again and failures.get("unreadable")
-    return (head, rows) if is_same and not (failures.get("unavailable") or asks_again) else None
+    is_open = failures.get("unavailable") or (
+        context.settings.ask_again and failures.get("unreadable")
+    )
+    return (head, rows) if is_same and not is_open else None
 
 
 def stage_files(folder: Path) -> list[Path]:

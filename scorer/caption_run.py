@@ -88,7 +88,14 @@ def score_tasks(
         pairs = zip(documents[name], captions[name], strict=True)
         items[name] = [of.process_results(doc, [caption]) for doc, caption in pairs]
     results = {name: _aggregated(of, items[name]) for name, of in hooks.items()}
-    groups = {name: task_groups()[name] for name in _groups_in(tasks)}
+    known = task_groups()
+    named = [name.strip() for name in tasks.split(",") if name.strip() in known]
+    # Groups that are named and those in them, the innermost first.
+    groups = {
+        name: members
+        for name, members in sorted(known.items(), key=lambda pair: len(pair[1]))
+        if any(set(members) <= set(known[group]) for group in named)
+    }
     n_docs = {name: len(docs) for name, docs in documents.items()}
     results |= {group: _group(group, members, results, n_docs) for group, members in groups.items()}
     lineages = {name: _lineage(name, groups) for name in results}
@@ -166,14 +173,6 @@ def _aggregated(hooks: Hooks[Any, Any], items: Sequence[Mapping[str, Item]]) -> 
         metrics[f"{name}_stderr,none"] = metrics[f"{name}_stderr_clustered,none"] = _NONE
         metrics[f"{name}_stderr_clt,none"] = error
     return metrics
-
-
-def _groups_in(tasks: str) -> list[str]:
-    """Return the groups that are named and those in them, the innermost first."""
-    named = [name.strip() for name in tasks.split(",") if name.strip() in task_groups()]
-    members = {name: set(task_groups()[name]) for name in task_groups()}
-    inner = [name for name in members if any(members[name] <= members[group] for group in named)]
-    return sorted(inner, key=lambda name: len(members[name]))
 
 
 def _lineage(name: str, groups: Mapping[str, Sequence[str]]) -> list[str]:

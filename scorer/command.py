@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.locks import only_one
 from lmms_eval_captions.scorer.parquet import (
     Shard,
     counted,
     is_done,
+    new_file,
     open_shard,
     origin_of,
     score_here,
-    writing,
 )
 from lmms_eval_captions.scorer.summary import LIST_FILES, summarise, words_of
 from lmms_eval_captions.scorer.table import ScoreSpec
@@ -82,9 +81,8 @@ def score(
         shares = {"worst": worst, "kept": keep}
         summary = summarise(files, spec, folder, shares, max_unscored=settings.max_unscored)
         failed = [{"file": str(path), "why": why} for path, why in failures.items()]
-        with writing(folder / SUMMARY_FILE):
-            document = json.dumps({**summary, "failed": failed}, indent=1)
-            write_atomically(folder / SUMMARY_FILE, document.encode())
+        with new_file(folder / SUMMARY_FILE) as file:
+            file.write(json.dumps({**summary, "failed": failed}, indent=1).encode())
     lines = [*words_of(summary), *(f"not scored: {why}" for why in failures.values())]
     lines.append(f"scores of each clip: {folder / FOLDER}")
     sys.stdout.write("\n".join(lines) + "\n")

@@ -7,7 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -178,27 +178,28 @@ def origin_of(path: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Raise what cannot be written as a DataError that names the file."""
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is there once it is complete; a link in place of its draft is not followed.
+
+    :class:`DataError` if it cannot be written.
+    """
+    draft = path.with_name(f"{path.name}.unfinished")
     try:
-        yield
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.unlink(missing_ok=True)
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
     except OSError as error:
         raise DataError(
             f"{path}: cannot be written: {error}; make room, and run the same command again: "
             "replies are kept, nothing is asked twice"
         ) from error
-
-
-def unfinished(path: Path) -> Path:
-    """Return the path of a file until it is complete."""
-    return path.with_name(f"{path.name}.unfinished")
-
-
-def new_file(path: Path) -> IO[bytes]:
-    """Open a new file in place of one that an earlier run left; a link is not followed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    return path.open("xb")
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def write_scores(
@@ -234,45 +235,33 @@ def _write(shard: Shard, schema: pa.Schema, tables: Iterable[pa.Table | DataErro
     import pyarrow.parquet as pq
 
     counts, held = Counter[str](), list[pa.Table]()
-    draft = unfinished(shard.scores)
-    with ExitStack() as closing:
-        with writing(shard.scores):
-            file = new_file(draft)
-            closing.callback(_quietly, draft.unlink)
-            closing.callback(_quietly, file.close)
-            writer: Any = pq.ParquetWriter(file, schema, compression="zstd")
-            closing.callback(_quietly, writer.close)
-        for table in tables:
-            if isinstance(table, DataError):
-                raise table
-            if table is not None:
-                held.append(table)
-                counts["n_rows"] += table.num_rows
-                counts["n_unasked"] += table.column("n_questions").null_count
-                counts["n_open"] += column_sum(table, "is_open")
-                counts["n_unscored"] += column_sum(table, "n_unscored")
-            if held and (table is None or sum(map(len, held)) >= _ROW_GROUP):
-                with writing(shard.scores):
+    with new_file(shard.scores) as file:
+        writer: Any = pq.ParquetWriter(file, schema, compression="zstd")
+        try:
+            for table in tables:
+                if isinstance(table, DataError):
+                    raise table
+                if table is not None:
+                    held.append(table)
+                    counts["n_rows"] += table.num_rows
+                    counts["n_unasked"] += table.column("n_questions").null_count
+                    counts["n_open"] += column_sum(table, "is_open")
+                    counts["n_unscored"] += column_sum(table, "n_unscored")
+                if held and (table is None or sum(map(len, held)) >= _ROW_GROUP):
                     writer.write_table(pa.concat_tables(held))
-                held.clear()
-        if counts["n_rows"] != shard.n_rows:
-            raise DataError(
-                f"{shard.path}: expected {counted(shard.n_rows, 'row')}, as it had when it was "
-                f"found, got {counts['n_rows']:,}: it was changed while it was read"
-            )
-        made_of = {**shard.origin, "n_open": counts["n_open"], "n_unscored": counts["n_unscored"]}
-        with writing(shard.scores):
+                    held.clear()
+            if counts["n_rows"] != shard.n_rows:
+                raise DataError(
+                    f"{shard.path}: expected {counted(shard.n_rows, 'row')}, as it had when it was "
+                    f"found, got {counts['n_rows']:,}: it was changed while it was read"
+                )
+            made_of = {**shard.origin, **{name: counts[name] for name in ("n_open", "n_unscored")}}
             writer.add_key_value_metadata({MADE_OF: json.dumps(made_of)})
             writer.close()
-            os.fsync(file.fileno())
-            file.close()
-            draft.replace(shard.scores)
+        finally:
+            with suppress(OSError, ValueError):  # a full disk
+                writer.close()
     return counts["n_unasked"]
-
-
-def _quietly(close: Callable[[], object]) -> None:
-    with suppress(OSError, ValueError):  # a full disk, or all went well
-        close()
 
 
 def score_here(

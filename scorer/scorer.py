@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED, Purse, load_prices, require_price
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import SHOWN, Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import (
     INSTALL_EVAL,
@@ -181,7 +180,6 @@ class Scorer:
         self._shared: _SharedEngine | None = None
         self._is_closed = False
         self._pending: weakref.WeakSet[Pending] = weakref.WeakSet()
-        self._usage = Totals()
 
     def __enter__(self) -> Scorer:
         return self
@@ -262,11 +260,7 @@ class Scorer:
     def stream(self, clips: Iterable[tuple[Clip, str | None]]) -> Iterator[CaptionScore]:
         """Yield the scores of any number of captions, in their order, with few in memory at once.
 
-        Args:
-            clips: Each clip with its caption; read as the judge gets on.
-
-        Raises:
-            DataError: Like :meth:`score`, when it is the clip's turn.
+        Clips are read as the judge gets on; :class:`DataError` comes when it is a clip's turn.
         """
         pending: deque[tuple[int, Pending]] = deque()
         n_ahead, most = 0, max(_LEAST_AHEAD, _AHEAD * self.settings.concurrency)
@@ -283,12 +277,7 @@ class Scorer:
             yield wait()
 
     def document(self, clip: Clip) -> Doc:
-        """Return a clip as a document of the benchmark.
-
-        Raises:
-            DataError: If it cannot be one, or its video lies in another folder; the text names the
-                clip.
-        """
+        """Return a clip as a document of the benchmark; an error names a clip that is none."""
         is_custom = clip.questions is not None or clip.references or clip.frames is not None
         official = None if is_custom else self._official.get(clip.clip_id)
         if official is not None:
@@ -343,12 +332,6 @@ class Scorer:
         return signature_of([score.record for score in scores])
 
     @property
-    def usage(self) -> Totals:
-        """Counts of what was asked so far, by all scorers that share the engine."""
-        shared = self._shared
-        return self._usage if shared is None else shared.engine.totals()
-
-    @property
     def stopped(self) -> str | None:
         """Reason why nothing more is asked of the judge, ``None`` if it is."""
         if self._is_closed:
@@ -364,7 +347,6 @@ class Scorer:
         if shared is not None:
             for pending in list(self._pending):
                 pending.cancel()
-            self._usage = shared.engine.totals()
 
     def _clips(
         self,

@@ -16,15 +16,7 @@ import numpy as np
 from lmms_eval_captions.lmms_eval_tasks.reasons import grouped
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.scorer.keeping import keep_error, kept_clips, model_error, score_reliability
-from lmms_eval_captions.scorer.parquet import (
-    MADE_OF,
-    column_sum,
-    counted,
-    new_file,
-    reading,
-    unfinished,
-    writing,
-)
+from lmms_eval_captions.scorer.parquet import MADE_OF, column_sum, counted, new_file, reading
 from lmms_eval_captions.scorer.table import HALVES
 
 if TYPE_CHECKING:
@@ -199,16 +191,13 @@ def _list(
     columns = {"clip_id": clip_ids.filter(pa.array(mask)), "score": pa.array(values)}
     made_of = json.dumps({"list": path.name, "n_rows": len(values)}).encode()
     table = pa.table(columns, metadata={MADE_OF: made_of})
-    with writing(path):
-        with new_file(unfinished(path)) as file:
-            pq.write_table(table, file, compression="zstd")
-        unfinished(path).replace(path)
-    error = None
+    with new_file(path) as file:
+        pq.write_table(table, file, compression="zstd")
+    error: Document | None = None
     if reliability is not None:
         ends = keep_error(order, reliability, keep=share) or (None,) * 3
-        n_clips = int(np.sum(~np.isnan(order)))
         error = dict(zip(("share", "low", "high"), ends, strict=True))
-        error |= {"n_kept": len(values), "n_clips": n_clips}
+        error |= {"n_kept": len(values), "n_clips": int(np.sum(~np.isnan(order)))}
     return {
         "file": path.name,
         "share": share,
@@ -253,16 +242,16 @@ def words_of(summary: Document) -> list[str]:
 
 def _counts_words(summary: Document) -> str:
     n_scored, n_unscored, n_empty = (
-        summary[name] for name in ("n_scored", "n_unscored", "n_empty")
+        summary[f"n_{name}"] for name in ("scored", "unscored", "empty")
     )
     words = [
         f"{summary['protocol']}: {n_scored:,} of {counted(summary['n_rows'], 'clip')} "
         f"{'has' if n_scored == 1 else 'have'} a score; "
-        f"{n_unscored:,} of {counted(summary['n_questions'], 'question')} {_are(n_unscored)} "
-        "unscored"
+        f"{n_unscored:,} of {counted(summary['n_questions'], 'question')} "
+        f"{'is' if n_unscored == 1 else 'are'} unscored"
     ]
     if n_empty:
-        words.append(f"{counted(n_empty, 'caption')} {_are(n_empty)} empty")
+        words.append(f"{counted(n_empty, 'caption')} {'is' if n_empty == 1 else 'are'} empty")
     if summary["n_unasked"]:
         words.append(f"{counted(summary['n_unasked'], 'row')} could not be asked about")
     return ", ".join(words)
@@ -304,10 +293,5 @@ def _error_words(kept: Document) -> str:
     )
 
 
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
-
-
 def _known(value: float) -> float | None:
-    """Return a number, ``None`` for ``nan``, which JSON lacks."""
     return None if isnan(value) else value

@@ -160,16 +160,10 @@ class Subject:
 
 
 def subjects_of(names: str | None, settings: JudgeSettings) -> list[Subject]:
-    """Return the benchmarks to verify, all of one judge.
+    """Return the benchmarks to verify, all of one judge behind an endpoint.
 
-    Args:
-        names: Benchmarks, tasks and groups, separated by commas; ``None`` for all that ask the
-            judge of the settings, or that of the first benchmark.
-        settings: The judge's settings.
-
-    Raises:
-        SettingsError: If a name is unknown or has no anchors, if the benchmarks ask several
-            judges, or if the judge is the offline stand-in.
+    They are named by benchmarks, tasks and groups, separated by commas; ``None`` is for all that
+    ask the judge of the settings, or that of the first benchmark.
     """
     benchmarks = all_benchmarks()
     subjects = []

@@ -62,13 +62,9 @@ def compare(name: str, verdicts: Mapping[str, str], expected: Mapping[str, str])
 
 
 def decide(n: int, n_different: int, limits: Limits, *, n_tests: int = 1) -> State:
-    """Decide by exact binomial tests.
+    """Decide by exact binomial tests on n verdicts, some different from the expected ones.
 
-    Args:
-        n: Anchors with a verdict, >= 0.
-        n_different: Of them, those with another verdict than expected.
-        limits: Shares of an honest and of another judge.
-        n_tests: Tests among which the probability of a false alarm is shared.
+    The probability of a false alarm is shared among ``n_tests``.
 
     >>> decide(300, 5, WITH_RECORD), decide(300, 40, WITH_RECORD), decide(40, 3, WITH_RECORD)
     ('passed', 'failed', 'undecided')
@@ -83,13 +79,7 @@ def decide(n: int, n_different: int, limits: Limits, *, n_tests: int = 1) -> Sta
 def conclude(
     findings: Sequence[Finding], benchmarks: Sequence[Compared], limits: Limits
 ) -> tuple[State, list[str]]:
-    """Return the state of a verification, and its reasons.
-
-    Args:
-        findings: Results of the probes.
-        benchmarks: One or more.
-        limits: :data:`WITH_RECORD` or :data:`WITH_TRUTH`.
-    """
+    """Return the state of a verification of one or more benchmarks, and its reasons."""
     reasons = list(dict.fromkeys(each.name for each in findings if each.state == "failed"))
     total = Compared(
         "all benchmarks",

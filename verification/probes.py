@@ -58,13 +58,7 @@ class Finding:
 
 
 class Probes:
-    """The probes of one verification, with random words that no earlier cache has seen.
-
-    Args:
-        config: The judge; probes may take as many tokens as its replies.
-        settings: The judge's endpoint.
-        rng: Draws the random words.
-    """
+    """The probes of one verification, with random words that no earlier cache has seen."""
 
     def __init__(self, config: JudgeConfig, settings: JudgeSettings, rng: random.Random) -> None:
         self._config = config
@@ -106,11 +100,7 @@ class Probes:
         return len(self.requests()) * len(self._settings.endpoint.urls)
 
     def findings(self) -> list[Finding]:
-        """Ask every address and return what the replies show.
-
-        Raises:
-            JudgeStoppedError: If the endpoint does not answer.
-        """
+        """Ask every address and return what the replies show."""
         endpoint = self._settings.endpoint
         found: list[Finding] = []
         for url in endpoint.urls:

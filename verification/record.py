@@ -15,12 +15,11 @@ from lmms_eval_captions.judges.files import parse_json, read_whole, write_atomic
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkRecord:
-    """Verdicts on the anchors of one benchmark."""
+    """Verdicts by the names of a benchmark's anchors, ``unreadable`` if there was none."""
 
     prompts: str
     """See :attr:`.anchors.Subject.prompts`."""
     verdicts: Mapping[str, str]
-    """Anchor's name to its verdict, ``unreadable`` if it had none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,7 @@ class JudgeRecord:
 
 
 def read_record(path: Path) -> JudgeRecord:
-    """Read a record.
-
-    Raises:
-        DataError: If the file is missing or not a record.
-    """
+    """Read a record; :class:`DataError` if the file is missing or not one."""
     try:
         document: Any = parse_json(read_whole(path))
         benchmarks = {
@@ -60,11 +55,7 @@ def read_record(path: Path) -> JudgeRecord:
 
 
 def require_writable(path: Path) -> None:
-    """Check that a record can be written, before anything is paid for.
-
-    Raises:
-        DataError: If it cannot.
-    """
+    """Raise :class:`DataError` if a record cannot be written, before anything is paid for."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
@@ -76,11 +67,7 @@ def require_writable(path: Path) -> None:
 
 
 def write_record(path: Path, record: JudgeRecord) -> None:
-    """Write a record.
-
-    Raises:
-        DataError: If it cannot be written.
-    """
+    """Write a record; :class:`DataError` if it cannot be written."""
     try:
         write_atomically(path, json.dumps(asdict(record), indent=1).encode("utf-8"))
     except OSError as error:

@@ -56,17 +56,9 @@ def verify(
     against: JudgeRecord | None,
     max_cost_usd: float | None,
 ) -> Verified:
-    """Probe the endpoint, ask about all anchors, and decide.
+    """Probe the endpoint, ask about all anchors of benchmarks with one judge, and decide.
 
-    Args:
-        subjects: Benchmarks with the same judge.
-        settings: The judge's endpoint.
-        against: Record of the trusted judge; ``None`` compares with the right verdicts.
-        max_cost_usd: Cost limit; ``None`` for no limit.
-
-    Raises:
-        DataError: If the record lacks a benchmark or was made with other prompts.
-        JudgeError: If the endpoint cannot be asked.
+    ``against`` is the record of the trusted judge; ``None`` compares with the right verdicts.
     """
     expected = {each.name: _expected(each, against) for each in subjects}
     config = subjects[0].config

@@ -14,8 +14,7 @@ from lmms_eval_captions.analysis.gradings import Grading, Label, grading_of
 from lmms_eval_captions.analysis.label.sampling import judged_pairs, strata_of
 from lmms_eval_captions.analysis.tables import plural
 from lmms_eval_captions.analysis.task_table import TaskTable
-from lmms_eval_captions.construction.exported import Exported, last_words
-from lmms_eval_captions.construction.people import PAGE_KIND
+from lmms_eval_captions.construction.people import PAGE_KIND, Exported, last_words
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
