@@ -20,7 +20,7 @@ OFFICIAL: Final = "official"
 Evaluation = str | Path | Sequence[str | Path] | None
 """Tasks and groups of lmms-eval, files of ids, :data:`OFFICIAL`, or nothing."""
 _GO_WITHOUT: Final = "set evaluation=None to train without a look at the evaluation set"
-_FORMS: Final = "clip ids as lines of text (.txt), or under clip_id in .jsonl or .parquet"
+_FORMS: Final = "clip ids as lines of text (.txt), or under clip_id in .jsonl, .csv or .parquet"
 _ENOUGH: Final = 3
 """Questions of one clip that are all asked about another, from which on the two are one."""
 

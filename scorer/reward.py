@@ -375,7 +375,10 @@ class CaptionReward:
 
     def _row_of_verl(self, ground_truth: object, extra_info: object) -> Row:
         """Return the row of what verl hands over with one rollout."""
-        truth, info = from_json(plain(ground_truth)), from_json(plain(extra_info))
+        truth, info = (
+            from_json(plain(ground_truth)),
+            from_json(plain(extra_info)),
+        )
         row = dict(info) if isinstance(info, Mapping) else {}
         if isinstance(truth, Mapping) and not {"question", "answer"} <= set(truth):
             row |= {name: value for name, value in truth.items() if value is not None}

@@ -262,19 +262,14 @@ class Scorer:
 
         Clips are read as the judge gets on; :class:`DataError` comes when it is a clip's turn.
         """
-        pending: deque[tuple[int, Pending]] = deque()
-        n_ahead, most = 0, max(_LEAST_AHEAD, _AHEAD * self.settings.concurrency)
-        for clip, caption in clips:
-            doc = self.document(clip)
-            n_questions = max(1, len(self.benchmark.questions(doc)) * self.config.runs)
-            pending.append((n_questions, self.submit(doc, caption)))
-            n_ahead += n_questions
-            while n_ahead > most:
-                n_done, wait = pending.popleft()
-                yield wait()
-                n_ahead -= n_done
-        for _, wait in pending:
-            yield wait()
+
+        def submitted() -> Iterator[tuple[int, Pending]]:
+            for clip, caption in clips:
+                doc = self.document(clip)
+                n_questions = max(1, len(self.benchmark.questions(doc)) * self.config.runs)
+                yield n_questions, self.submit(doc, caption)
+
+        yield from in_order(submitted(), max(_LEAST_AHEAD, _AHEAD * self.settings.concurrency))
 
     def document(self, clip: Clip) -> Doc:
         """Return a clip as a document of the benchmark; an error names a clip that is none."""
@@ -436,6 +431,21 @@ class Scorer:
         if task is None or any(doc.get(name) != value for name, value in task.fields.items()):
             return self.protocol.task
         return task
+
+
+def in_order(submitted: Iterable[tuple[int, Callable[[], T]]], most_ahead: int) -> Iterator[T]:
+    """Yield what is waited for, in order; so much, by the numbers, is submitted ahead of it."""
+    pending: deque[tuple[int, Callable[[], T]]] = deque()
+    n_ahead = 0
+    for n, wait in submitted:
+        pending.append((n, wait))
+        n_ahead += n
+        while pending and n_ahead > most_ahead:
+            n_done, first = pending.popleft()
+            yield first()
+            n_ahead -= n_done
+    for _, wait in pending:
+        yield wait()
 
 
 def left_s(until_s: float | None) -> float | None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +32,7 @@ from lmms_eval_captions.scorer.columns import (
     references_of,
     video_in,
 )
-from lmms_eval_captions.scorer.scorer import NO_CAPTION_GIVEN, CaptionScore, Scorer
+from lmms_eval_captions.scorer.scorer import NO_CAPTION_GIVEN, CaptionScore, Scorer, in_order
 from lmms_eval_captions.scorer.settings import KEYS, ScorerSettings, protocol_of, read_keywords
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     Rows = tuple[int, "pa.Table | DataError | None"]
     """Number of a file with its next rows, why there are no more, or ``None`` at its end."""
 
+Row = dict[str, Any]
 COLUMNS: Final = ("clip_id", "caption", "questions", "reference", "video")
 """Columns that are read, by our names."""
 HALVES: Final = ("first_half", "second_half")
@@ -224,41 +224,34 @@ class TableScorer:
 
         Raises if the judge is asked nothing more: rows without scores are not a result then.
         """
-        pending: deque[tuple[int, int, Callable[[], pa.Table] | DataError | None]] = deque()
-        n_ahead, most = 0, _AHEAD * self.spec.concurrency
-        for number, table in tables:
-            if table is None or isinstance(table, DataError):
-                pending.append((number, 0, table))
-            else:
-                pending.append((number, table.num_rows, self._submit(table)))
-                n_ahead += table.num_rows
-            while pending and n_ahead > most:
-                first, n_rows, wait = pending.popleft()
-                yield first, wait() if callable(wait) else wait
-                n_ahead -= n_rows
-        for first, _, wait in pending:
-            yield first, wait() if callable(wait) else wait
 
-    def _submit(self, table: pa.Table) -> Callable[[], pa.Table]:
-        import pyarrow as pa
+        def submitted() -> Iterator[tuple[int, Callable[[], Rows]]]:
+            for number, table in tables:
+                if table is None or isinstance(table, DataError):
+                    yield 0, lambda rows=(number, table): rows  # type: ignore[misc] # as it is
+                else:
+                    yield table.num_rows, partial(self._scored, number, self._submit(table))
 
+        yield from in_order(submitted(), _AHEAD * self.spec.concurrency)
+
+    def _submit(self, table: pa.Table) -> list[Callable[[], Row]]:
         rows = _rows(table, self.spec)
         self._write_captions(rows)
-        waits = [self._submit_row(row) for row in rows]
+        return [self._submit_row(row) for row in rows]
 
-        def scored() -> pa.Table:
-            found = [wait() for wait in waits]
-            if self._scorer.stopped is not None:
-                raise JudgeStoppedError(self._scorer.stopped)
-            return pa.Table.from_pylist(found, schema=schema_of(self.spec))
+    def _scored(self, number: int, waits: Sequence[Callable[[], Row]]) -> Rows:
+        import pyarrow as pa
 
-        return scored
+        rows = [wait() for wait in waits]
+        if self._scorer.stopped is not None:
+            raise JudgeStoppedError(self._scorer.stopped)
+        return number, pa.Table.from_pylist(rows, schema=schema_of(self.spec))
 
-    def _write_captions(self, rows: Iterable[dict[str, Any]]) -> None:
+    def _write_captions(self, rows: Iterable[Row]) -> None:
         """Have the captioner, if there is one, write missing captions, or say why there is none."""
         if self._captioner is None:
             return
-        due: list[tuple[dict[str, Any], Path]] = []
+        due: list[tuple[Row, Path]] = []
         for row in rows:
             if is_missing(row["caption"]) and isinstance(row["video"], str):
                 try:
@@ -269,7 +262,7 @@ class TableScorer:
         for (row, _), caption in zip(due, captions, strict=True):
             row["caption"] = caption
 
-    def _submit_row(self, row: Mapping[str, Any]) -> Callable[[], dict[str, object]]:
+    def _submit_row(self, row: Row) -> Callable[[], Row]:
         clip_id, caption = row["clip_id"], row["caption"]
         try:
             clip = self._clip(row)
@@ -288,7 +281,7 @@ class TableScorer:
             "is_open": not self.spec.protocol.needs,
         }
 
-    def _clip(self, row: Mapping[str, Any]) -> Clip:
+    def _clip(self, row: Row) -> Clip:
         for name, value in row.items():
             if isinstance(value, _NotText):
                 raise DataError(f"{name}: expected text in UTF-8, got {value}")
@@ -306,7 +299,7 @@ class TableScorer:
             cache=None if cache is None else Path(cache),
         )
 
-    def _scored_row(self, score: CaptionScore, caption: str | None) -> dict[str, object]:
+    def _scored_row(self, score: CaptionScore, caption: str | None) -> Row:
         benchmark, record = self._scorer.benchmark, score.record
         lacks_a_metric = any(
             name not in self.spec.unavailable and metric.unavailable([record]) is not None
@@ -335,7 +328,7 @@ class _NotText(str):
     __slots__ = ()
 
 
-def _rows(table: pa.Table, spec: ScoreSpec) -> list[dict[str, Any]]:
+def _rows(table: pa.Table, spec: ScoreSpec) -> list[Row]:
     """Return the rows of a table by our names; texts that are not UTF-8 as :class:`_NotText`."""
     columns: dict[str, list[Any]] = {"caption": [None] * table.num_rows}
     for name in (*spec.needed, "caption"):

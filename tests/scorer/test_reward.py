@@ -305,6 +305,25 @@ def test_what_cannot_be_used_is_said(arguments: dict[str, Any], words: str, open
         opened(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("ids.txt", "b.mp4\n"), ("ids.jsonl", '{"clip_id": "b"}\n'), ("ids.csv", "clip_id\nb\n")],
+)
+def test_clips_of_the_evaluation_set_are_refused(
+    name: str, content: str, opened: Open, server: JudgeServer, tmp_path: Path
+) -> None:
+    """By their names, whatever the ending and the case; nothing is asked."""
+    (tmp_path / name).write_text(content)
+    with opened(evaluation=tmp_path / name) as reward:
+        with pytest.raises(DataError, match=rf"clip 'B.MKV'.*{name} has a clip with the name"):
+            reward([""] * 2, CAPTIONS[:2], clip_id=["a", "B.MKV"], questions=[yes_no(2)] * 2)
+        assert not server.counts.n_requests
+        assert reward([""], CAPTIONS[:1], clip_id=["a"], questions=[yes_no(2)]) != [None]
+    (tmp_path / name).write_text("")
+    with pytest.raises(DataError, match=f"{name}: expected clip ids"):
+        opened(evaluation=tmp_path / name)
+
+
 def test_questions_without_a_verdict_are_told(
     opened: Open, server: JudgeServer, logged: list[str]
 ) -> None:
