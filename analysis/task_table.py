@@ -166,11 +166,7 @@ def read_table(path: Path, task: str) -> TaskTable:
         raise DataError(
             f"{path}: not a verdict file, or cut off ({error!r:.200}); {_AGAIN}"
         ) from error
-    if head.get("n_rows") != len(table):
-        raise DataError(
-            f"{path}: expected the {head.get('n_rows')} rows that were written, got {len(table)}; "
-            f"{_AGAIN}"
-        )
+    _check_rows(path, table, head.get("n_rows"))
     benchmark = our_benchmarks()[task]
     columns: dict[str, str] = head.get("values") or {}
     missing = [name for name in benchmark.metrics if name not in columns]
@@ -220,6 +216,13 @@ def _field(value: Any) -> Any:  # noqa: ANN401 - of any type that a column has
     if value is None or value != value:
         return None
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check_rows(path: Path, table: pa.Table, n_rows: object) -> None:
+    if n_rows != len(table):
+        raise DataError(
+            f"{path}: expected the {n_rows} rows that were written, got {len(table)}; {_AGAIN}"
+        )
 
 
 def _check_types(path: Path, table: pa.Table, types: dict[str, str]) -> None:

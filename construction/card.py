@@ -47,9 +47,8 @@ def card_data(built: Built) -> dict[str, Any]:
     """Return the content of the card, for programs."""
     context, options = built.context, built.options
     rows, clips = kept(list(context.rows.values())[-1]), context.rows["clips"]
-    few = n_few(rows)
     warnings = warnings_of(options)
-    if few:
+    if few := n_few(rows):
         warnings.append(
             f"{few:,} of {len(rows):,} questions were checked by fewer than {PAPER_ANNOTATORS} "
             f"people; in the paper at least {PAPER_ANNOTATORS} check each"
@@ -112,10 +111,14 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
         if any(role in stage["models"] for stage in data["stages"]):
             yield f"- {role} ({_ROLES[role]}): {in_markdown(', '.join(names))}."
     if blind := data.get("blind_accuracy"):
+        before, after = (
+            "unknown" if share is None else f"{100 * share:.1f}%"
+            for share in (blind["before"], blind["after"])
+        )
         yield (
-            f"- Answered without the clip: {_percent(blind['before'])} of the solvers' trials "
-            f"before the blind check, {_percent(blind['after'])} of the questions that stay "
-            "(chance: 20%). The latter trials chose the questions: new ones would find more."
+            f"- Answered without the clip: {before} of the solvers' trials before the blind check, "
+            f"{after} of the questions that stay (chance: 20%). The latter trials chose the "
+            "questions: new ones would find more."
         )
     if agreement := data.get("agreement"):
         parts = [f"{name} {value:.2f}" for name, value in agreement["ac1"].items()]
@@ -153,7 +156,3 @@ def further_faults(head: Mapping[str, Any]) -> dict[str, int]:
         for fault, n in faults.items()
         if n and (fault.rpartition(": ")[2], n) not in stated
     }
-
-
-def _percent(share: float | None) -> str:
-    return "unknown" if share is None else f"{100 * share:.1f}%"

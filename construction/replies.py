@@ -90,15 +90,18 @@ def _read(text: str, keys: Sequence[str], *, most: int, is_cut: bool) -> Written
     text = said(text)
     if not text:
         return "empty"
+    parted = text
     if text.count("{") == 1:
         # One object that repeats its first key, as AuroraCap's appendix L prints, is several.
-        first = re.compile(rf",\s*([\"']{keys[0]}[\"']\s*:)", re.IGNORECASE)
-        candidates = [_item(part, keys) for part in objects_in(first.sub(r"}, {\1", text))]
-    else:
-        candidates = [_item(part, keys) for part in objects_in(text)]
+        parted = re.sub(rf",\s*([\"']{keys[0]}[\"']\s*:)", r"}, {\1", text, flags=re.IGNORECASE)
+    candidates = [_item(part, keys) for part in objects_in(parted)]
     if not candidates and tuple(keys) == _PAIR:
-        tuples = ([_unescaped(found[k]) for k in (2, 4)] for found in _TUPLE.finditer(text))
-        candidates = [dict(zip(_PAIR, pair, strict=True)) for pair in tuples]
+        plain = re.compile(r"\\([\"'\\])")
+        tuples = ((found[2], found[4]) for found in _TUPLE.finditer(text))
+        candidates = [
+            {key: plain.sub(r"\1", part) for key, part in zip(_PAIR, pair, strict=True)}
+            for pair in tuples
+        ]
     if not candidates:
         return "unreadable" if "{" in text else "no JSON"
     items = [item for item in candidates if item is not None]
@@ -163,10 +166,6 @@ def _repaired(chunk: str) -> dict[str, Any] | None:
         except (ValueError, RecursionError, IndexError):
             return None
     return value if isinstance(value, dict) else None
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r"\\([\"'\\])", r"\1", text)
 
 
 def _item(part: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any] | None:
@@ -277,20 +276,19 @@ def read_domains(reply: Reply, known: Sequence[str]) -> Mapping[str, float] | No
 
 
 def _domains(value: Mapping[str, object], known: Sequence[str]) -> Mapping[str, float] | None:
-    names = {_plain(name): name for name in (*known, OTHERS)}
+    def plain(name: object) -> str:
+        return " ".join(str(name).casefold().replace("\u2019", "'").split())
+
+    names = {plain(name): name for name in (*known, OTHERS)}
     shares: dict[str, float] = {}
     for key, share in value.items():
-        name = names.get(_plain(str(key)))
+        name = names.get(plain(key))
         is_number = re.fullmatch(r"\s*(?:[01](?:\.[0-9]{0,12})?|\.[0-9]{1,12})\s*", str(share))
         if name is None or name in shares or not is_number or float(str(share)) > 1:
             return None
         shares[name] = float(str(share))
     is_valid = shares and len(shares.keys() - {OTHERS}) <= 3
     return dict(sorted(shares.items(), key=lambda item: -item[1])) if is_valid else None
-
-
-def _plain(name: str) -> str:
-    return " ".join(name.casefold().replace("\u2019", "'").split())
 
 
 CAPTIONS: Final = ("short", "background", "main_object", "camera", "reference")

@@ -12,12 +12,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.adapt import added_params
-from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.store import slug
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import JudgeSettings
+from lmms_eval_captions.lmms_eval_tasks.session import engine_config
 from lmms_eval_captions.verification.anchors import Subject, planted_facts
 from lmms_eval_captions.verification.decision import (
     WITH_RECORD,
@@ -132,23 +131,10 @@ def _seed(folder: Path) -> int:
 
 
 def _engine(settings: JudgeSettings, store: Path, max_cost_usd: float | None) -> Engine:
-    return Engine(
-        EngineConfig(
-            urls=settings.endpoint.urls,
-            store=store,
-            api=settings.endpoint.api,
-            api_key=settings.endpoint.api_key,
-            concurrency=settings.concurrency,
-            max_rate=settings.rate,
-            max_cost_usd=max_cost_usd,
-            prices=settings.prices,
-            progress=sys.stderr.isatty(),
-            alias=settings.alias,
-            added_params=added_params(settings.endpoint.urls, settings.endpoint.api),
-            # A repeated request is sampled, so that its verdict varies.
-            n_rereads=0,
-        )
-    )
+    config = engine_config(replace(settings, mode="now"))
+    # A repeated request is sampled, so that its verdict varies.
+    own = replace(config, store=store, max_cost_usd=max_cost_usd, n_rereads=0)
+    return Engine(replace(own, progress=sys.stderr.isatty()))
 
 
 def _ask(engine: Engine, subject: Subject, seed: int) -> dict[str, str]:
