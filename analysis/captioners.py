@@ -8,17 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.analysis.results_folder import (
-    RunResults,
-    TaskResults,
-    read_all_results,
-)
+from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults, read_all_results
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, read_table
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
 from lmms_eval_captions.lmms_eval_tasks.signature import RESULTS
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path
 
 _MAX_NAME: Final = 24
 """Characters of a captioner's name; a longer one loses its middle."""
@@ -53,20 +48,16 @@ class Captioner:
     def verdicts(self, name: str, *, sampled: bool = True) -> Verdicts:
         """Return the verdicts of a task or a group.
 
-        Args:
-            name: One of ``runs``.
-            sampled: Whether verdicts on a sample of the questions will do.
-
         Raises:
-            DataError: If they cannot be read, or are of a sample and that will not do.
+            DataError: If they cannot be read, or are on a sample of the questions, and ``sampled``
+                is false.
         """
         run = self.runs[name]
-        for task in members_of(run, name):
+        tasks = members_of(run, name)
+        for task in tasks:
             if (run.path, task) not in self._tables:
-                stamp = run.path.name.removesuffix(RESULTS)
-                path = verdict_path(run.path.parent, stamp, task)
-                self._tables[run.path, task] = read_table(path, task)
-        tables = tuple(self._tables[run.path, task] for task in members_of(run, name))
+                self._tables[run.path, task] = read_table(run.verdict_path(task), task)
+        tables = tuple(self._tables[run.path, task] for task in tasks)
         for table in tables:
             if table.is_sampled and not sampled:
                 raise DataError(
@@ -87,17 +78,21 @@ def members_of(run: RunResults, name: str) -> list[str]:
 def captioners_of(folders: Sequence[Path]) -> list[Captioner]:
     """Return the captioners of results folders, in the order of the folders.
 
-    A folder with several models below it holds several captioners. A captioner is called like its
-    folder, with folders above it if needed to tell captioners apart.
-
-    Args:
-        folders: As given to lmms-eval as ``--output_path``; also results files.
+    Folders are lmms-eval's ``--output_path``, or results files; each model below one is a
+    captioner. It is called like its folder, with folders above it to tell captioners apart.
 
     Raises:
         DataError: If a folder has no results or none of our tasks, or is named twice.
     """
     found = [model for folder in folders for model in _models(folder)]
-    _check_each_once(found)
+    owners: dict[Path, _Parts] = {}
+    for parts, runs in found:
+        paths = {run.path.resolve() for run in runs.values()}
+        for path in paths & owners.keys():
+            first, second = Path(*owners[path]), Path(*parts)
+            which = f"{first}" if first == second else f"{first} (again as {second})"
+            raise DataError(f"{which} is named twice; name each results folder once")
+        owners.update(dict.fromkeys(paths, parts))
     names = _distinct_names([parts for parts, _ in found])
     return [Captioner(name, runs) for name, (_, runs) in zip(names, found, strict=True)]
 
@@ -108,15 +103,11 @@ def common_names(captioners: Sequence[Captioner]) -> list[str]:
 
 
 def names_to_show(captioners: Sequence[Captioner], wanted: Sequence[str] = ()) -> list[str]:
-    """Return the tasks and groups to show.
-
-    Args:
-        captioners: All must have them.
-        wanted: Those that the user names; empty for all, without the tasks of a group.
+    """Return the tasks and groups that the user wants, by default all except those in a group.
 
     Raises:
-        SettingsError: If one that is wanted is missing.
-        DataError: If there is none.
+        SettingsError: If not all captioners have one that is wanted.
+        DataError: If they have none in common.
     """
     common = common_names(captioners)
     for name in wanted:
@@ -148,46 +139,25 @@ def _models(folder: Path) -> Iterator[tuple[_Parts, dict[str, RunResults]]]:
                 f"{runs[-1].path}: no verdicts of a task of lmms-eval-captions; was it "
                 "--predict_only, or another package's task?"
             )
+        parts = given.parts
         if given.is_file():
             parts = (*given.parent.parts, given.name.removesuffix(RESULTS))
         elif len(models) > 1:
-            parts = (*given.parts, *runs[-1].path.parent.relative_to(given).parts)
-        else:
-            parts = given.parts
+            parts = (*parts, *runs[-1].path.parent.relative_to(given).parts)
         yield parts, newest
-
-
-def _check_each_once(found: Sequence[tuple[_Parts, Mapping[str, RunResults]]]) -> None:
-    owners: dict[Path, _Parts] = {}
-    for parts, runs in found:
-        paths = {run.path.resolve() for run in runs.values()}
-        for path in paths & owners.keys():
-            first, second = Path(*owners[path]), Path(*parts)
-            which = f"{first}" if first == second else f"{first} (again as {second})"
-            raise DataError(f"{which} is named twice; name each results folder once")
-        owners.update(dict.fromkeys(paths, parts))
 
 
 def _distinct_names(paths: Sequence[_Parts]) -> list[str]:
     """Return the shortest ends of the paths that tell them apart, cut in the middle if long."""
-    lengths = [1] * len(paths)
-    while True:
-        names = ["/".join(path[-n:]) for path, n in zip(paths, lengths, strict=True)]
-        counts = Counter(names)
-        longer = [
-            n + (counts[name] > 1 and n < len(path))
-            for name, n, path in zip(names, lengths, paths, strict=True)
-        ]
-        if longer == lengths:
-            break
-        lengths = longer
-    short = [_shortened(name) for name in names]
+    names = []
+    for path in paths:
+        ends = (path[-n:] for n in range(1, len(path)))
+        is_own = (end for end in ends if sum(other[-len(end) :] == end for other in paths) == 1)
+        names.append("/".join(next(is_own, path)))
+    n_last = (_MAX_NAME - 3) * 2 // 3
+    short = [
+        name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 3 - n_last]}...{name[-n_last:]}"
+        for name in names
+    ]
     counts = Counter(short)
     return [name if counts[name] == 1 else f"{name}#{n}" for n, name in enumerate(short, start=1)]
-
-
-def _shortened(name: str) -> str:
-    if len(name) <= _MAX_NAME:
-        return name
-    n_last = (_MAX_NAME - 3) * 2 // 3
-    return f"{name[: _MAX_NAME - 3 - n_last]}...{name[-n_last:]}"

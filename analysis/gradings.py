@@ -22,7 +22,7 @@ Logged = Mapping[str, Any]
 """A judgement as sample logs hold it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """One of the answers that a person chooses from."""
 
@@ -34,7 +34,7 @@ class Choice:
     """Text on the page, with the meaning."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Rating:
     """A number that a person gives."""
 
@@ -46,7 +46,7 @@ class Rating:
     is_optional: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Label:
     """A person's answer about one question and caption, or the judge's in the same terms."""
 
@@ -83,54 +83,16 @@ def grading_of(benchmark: Benchmark[Any, Any]) -> Grading | None:
     return _GRADINGS.get(type(benchmark))
 
 
-def _verdict(logged: Logged) -> Label | None:
-    verdict = logged["verdict"]
-    return None if verdict is None else Label(choice=str(verdict))
+def _chosen(name: str) -> Callable[[Logged], Label | None]:
+    """Return a reader of the judge's choice from a field; ``None`` without a verdict."""
+    return lambda logged: None if logged["verdict"] is None else Label(str(logged[name]))
 
 
 def _match(logged: Logged) -> Label | None:
-    score, label = logged["score"], _verdict(logged)
+    label, score = _chosen("verdict")(logged), logged["score"]
     if label is None or score is None:
         return label
-    return Label(choice=label.choice, ratings={"score": float(score)})
-
-
-_VDC: Final = Grading(
-    asks="Answer the question from the caption alone. Does that answer match the correct one?",
-    choices=(
-        Choice(key="y", name="yes", text="Yes, it matches"),
-        Choice(key="n", name="no", text="No, or the caption does not say"),
-    ),
-    ratings=(
-        Rating(
-            name="score",
-            low=0,
-            high=5,
-            text="How well it matches, 0 to 5 (5 = the same meaning)",
-            is_optional=True,
-        ),
-    ),
-    of_judge=_match,
-    judgement=lambda _logged, label: {
-        "verdict": label.choice,
-        "score": label.ratings.get("score"),
-    },
-)
-"""The judge's second step (appendix R); the first (appendix Q) is done by the same person."""
-
-_VIDCAPBENCH: Final = Grading(
-    asks="Answer the question from the caption alone, then grade that answer beside the correct "
-    "one.",
-    choices=(
-        Choice(key="2", name="correct", text="2: correct, it fully agrees with the answer"),
-        Choice(key="1", name="partial", text="1: partially correct, right but incomplete"),
-        Choice(key="0", name="neutral", text="0: neutral, the caption does not mention it"),
-        Choice(key="-", name="wrong", text="-1: wrong, the caption speaks of it with an error"),
-    ),
-    of_judge=_verdict,
-    judgement=lambda _logged, label: {"verdict": label.choice},
-)
-"""The four classes of section 3.2."""
+    return Label(label.choice, {"score": float(score)})
 
 
 def _agreement(logged: Logged, label: Label) -> dict[str, object]:
@@ -140,27 +102,9 @@ def _agreement(logged: Logged, label: Label) -> dict[str, object]:
     return {"predicted_answer": label.choice, "verdict": verdict}
 
 
-_VCAPSBENCH: Final = Grading(
-    asks="Answer the question from the caption alone, whatever the video shows.",
-    choices=(
-        Choice(key="y", name="yes", text="Yes"),
-        Choice(key="n", name="no", text="No"),
-        Choice(key="u", name="unanswerable", text="Unanswerable: the caption does not say"),
-    ),
-    shows_answer=False,
-    of_judge=lambda logged: (
-        None if logged["verdict"] is None else Label(choice=str(logged["predicted_answer"]))
-    ),
-    judgement=_agreement,
-)
-
-
 def _options(doc: Mapping[str, Any], index: int) -> tuple[Choice, ...]:
-    options = (*doc["questions"][index]["options"], UNKNOWN)
-    return tuple(
-        Choice(key=letter.lower(), name=option, text=f"{letter}: {option}")
-        for letter, option in zip(LETTERS, options, strict=False)
-    )
+    options = zip(LETTERS, (*doc["questions"][index]["options"], UNKNOWN), strict=False)
+    return tuple(Choice(letter.lower(), text, f"{letter}: {text}") for letter, text in options)
 
 
 def _outcome(logged: Logged, label: Label) -> dict[str, object]:
@@ -170,18 +114,6 @@ def _outcome(logged: Logged, label: Label) -> dict[str, object]:
     return {"choice": label.choice, "verdict": verdict}
 
 
-_CAPQUIZ: Final = Grading(
-    asks="Choose the option that the caption alone supports, whatever the video shows.",
-    shows_answer=False,
-    choices_of=_options,
-    needs_data=True,
-    of_judge=lambda logged: (
-        None if logged["verdict"] is None else Label(choice=str(logged["choice"]))
-    ),
-    judgement=_outcome,
-)
-
-
 def _numbers(logged: Logged) -> Label | None:
     """Return the numbers that the judge wrote."""
     numbers = logged["numbers"]
@@ -189,9 +121,8 @@ def _numbers(logged: Logged) -> Label | None:
 
 
 def _scores(_logged: Logged, label: Label) -> dict[str, object]:
-    numbers = dict(label.ratings)
-    distributions = {name: ((number, 1.0),) for name, number in numbers.items()}
-    return {"numbers": numbers, "distributions": distributions}
+    distributions = {name: ((number, 1.0),) for name, number in label.ratings.items()}
+    return {"numbers": dict(label.ratings), "distributions": distributions}
 
 
 _MEANINGS: Final = {
@@ -210,8 +141,7 @@ _MEANINGS: Final = {
 
 def _ratings(names: Sequence[str], low: float, high: float) -> tuple[Rating, ...]:
     return tuple(
-        Rating(name=name, low=low, high=high, text=f"{name.capitalize()}: {_MEANINGS[name]}")
-        for name in names
+        Rating(name, low, high, f"{name.capitalize()}: {_MEANINGS[name]}") for name in names
     )
 
 
@@ -223,23 +153,67 @@ _GVEVAL: Final = Grading(
     of_judge=_numbers,
     judgement=_scores,
 )
-
-_RATING: Final = Grading(
-    asks="Watch the video and rate the caption along each dimension, 1 to 5.",
-    ratings=_ratings(DIMENSIONS, LOWEST, HIGHEST),
-    needs_data=True,
-    of_judge=_numbers,
-    judgement=lambda _logged, label: {"numbers": dict(label.ratings)},
-)
-
 _GRADINGS: Final[Mapping[type[Benchmark[Any, Any]], Grading]] = MappingProxyType(
     {
-        Vdc: _VDC,
-        VidCapBench: _VIDCAPBENCH,
-        VCapsBench: _VCAPSBENCH,
-        CapQuiz: _CAPQUIZ,
+        # The judge's second step (appendix R); the first (appendix Q) is done by the same person.
+        Vdc: Grading(
+            asks="Answer the question from the caption alone. Does that answer match the correct "
+            "one?",
+            choices=(
+                Choice("y", "yes", "Yes, it matches"),
+                Choice("n", "no", "No, or the caption does not say"),
+            ),
+            ratings=(
+                Rating(
+                    "score", 0, 5, "How well it matches, 0 to 5 (5 = the same meaning)",
+                    is_optional=True,
+                ),
+            ),
+            of_judge=_match,
+            judgement=lambda _logged, label: {
+                "verdict": label.choice, "score": label.ratings.get("score"),
+            },
+        ),
+        # The four classes of section 3.2.
+        VidCapBench: Grading(
+            asks="Answer the question from the caption alone, then grade that answer beside the "
+            "correct one.",
+            choices=(
+                Choice("2", "correct", "2: correct, it fully agrees with the answer"),
+                Choice("1", "partial", "1: partially correct, right but incomplete"),
+                Choice("0", "neutral", "0: neutral, the caption does not mention it"),
+                Choice("-", "wrong", "-1: wrong, the caption speaks of it with an error"),
+            ),
+            of_judge=_chosen("verdict"),
+            judgement=lambda _logged, label: {"verdict": label.choice},
+        ),
+        VCapsBench: Grading(
+            asks="Answer the question from the caption alone, whatever the video shows.",
+            choices=(
+                Choice("y", "yes", "Yes"),
+                Choice("n", "no", "No"),
+                Choice("u", "unanswerable", "Unanswerable: the caption does not say"),
+            ),
+            shows_answer=False,
+            of_judge=_chosen("predicted_answer"),
+            judgement=_agreement,
+        ),
+        CapQuiz: Grading(
+            asks="Choose the option that the caption alone supports, whatever the video shows.",
+            shows_answer=False,
+            choices_of=_options,
+            needs_data=True,
+            of_judge=_chosen("choice"),
+            judgement=_outcome,
+        ),
         MsvdEval: _GVEVAL,
         OwnGVeval: _GVEVAL,
-        OwnRating: _RATING,
+        OwnRating: Grading(
+            asks="Watch the video and rate the caption along each dimension, 1 to 5.",
+            ratings=_ratings(DIMENSIONS, LOWEST, HIGHEST),
+            needs_data=True,
+            of_judge=_numbers,
+            judgement=lambda _logged, label: {"numbers": dict(label.ratings)},
+        ),
     }
-)
+)  # fmt: skip

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, isnan, lcm
+from math import isfinite, lcm
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
 from lmms_eval_captions.lmms_eval_tasks.verdict_file import CHEAP
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric
     from lmms_eval_captions.metrics.parts import RatioParts
 
 Group = tuple[str, str]
 """A section of the breakdown and the name of a group in it."""
-_Lists = list[list[list[Any]]]
-"""Values that a metric reads of each caption, shape (n_runs, n_captions, n_values)."""
 
 
 class VideoParts(NamedTuple):
@@ -37,44 +35,32 @@ class VideoParts(NamedTuple):
 def parts_of(
     several: Sequence[Verdicts], metric: str, group: Group | None = None
 ) -> VideoParts | None:
-    """Return what each video adds to a metric, for each captioner or judge.
+    """Return what each video adds to a metric, for several verdicts on the same task or group.
 
-    Args:
-        several: Verdicts on the same task or group.
-        metric: One of the benchmark's.
-        group: Count the questions of this group only.
-
-    Returns:
-        ``None`` if the metric is no ratio of sums, or cannot be computed for one of them.
+    With a group of the breakdown, its questions count only. ``None`` if the metric is no ratio of
+    sums, or cannot be computed for one of them.
     """
     known = several[0].benchmark.metrics[metric]
     tables = [table for verdicts in several for table in verdicts.tables]
-    is_available = all(known.unavailable(t.metric_captions) is None for t in tables)
-    if known.ratios is None or not is_available:
+    is_missing = any(known.unavailable(t.metric_captions) is not None for t in tables)
+    if known.ratios is None or is_missing:
         return None
     is_sampled = any(verdicts.is_sampled for verdicts in several)
-    names = sorted({video for table in tables for video in table.rows["video"].unique()})
-    videos = np.array(names, object)
+    videos = np.array(sorted(set().union(*(verdicts.videos() for verdicts in several))), object)
     places = {video: place for place, video in enumerate(videos)}
-    sides = [_parts(each, metric, group, places, is_sampled=is_sampled) for each in several]
+    sides = []
+    for verdicts in several:
+        terms = [
+            _term(table, metric, group, places, is_sampled=is_sampled)
+            for table in ([merged(verdicts.tables)] if verdicts.is_pooled else verdicts.tables)
+        ]
+        if group is not None:
+            # A task without a question of the group has no part in the group's mean.
+            terms = [term for term in terms if term[..., 1].any()] or terms[:1]
+        n_runs = lcm(*map(len, terms))
+        repeated = [np.repeat(term, n_runs // len(term), axis=0) for term in terms]
+        sides.append(np.stack(repeated, axis=2))
     return VideoParts(videos, sides)
-
-
-def _parts(
-    verdicts: Verdicts,
-    metric: str,
-    group: Group | None,
-    places: dict[str, int],
-    *,
-    is_sampled: bool,
-) -> RatioParts:
-    tables = [merged(verdicts.tables)] if verdicts.is_pooled else verdicts.tables
-    terms = [_term(table, metric, group, places, is_sampled=is_sampled) for table in tables]
-    if group is not None:
-        # A task without a question of the group has no part in the group's mean.
-        terms = [term for term in terms if term[..., 1].any()] or terms[:1]
-    n_runs = lcm(*map(len, terms))
-    return np.stack([np.repeat(term, n_runs // len(term), axis=0) for term in terms], axis=2)
 
 
 def _term(
@@ -88,115 +74,86 @@ def _term(
     """Return what videos add to one term, shape (n_runs, n_videos, n_factors, 2)."""
     known = table.benchmark.metrics[metric]
     captions = table.metric_captions
-    lists = values_of(table, metric, group) or [[[] for _ in captions]]
+    runs = _values(table, table.head["values"][metric], known.n_values, group)
     if is_sampled:
-        known, lists = _weighed(table, metric, group, known, lists)
+        known, runs = _weighted(table, metric, group, runs)
     assert known.ratios is not None  # noqa: S101 - see parts_of
-    of_captions = np.asarray([known.ratios(values, captions) for values in lists], np.float64)
-    of_videos = np.zeros((len(places), len(lists), *of_captions.shape[2:]))
+    of_captions = np.asarray([known.ratios(values, captions) for values in runs], np.float64)
+    of_videos = np.zeros((len(places), len(runs), *of_captions.shape[2:]))
     owners = [places[caption.video_id] for caption in captions]
     np.add.at(of_videos, owners, of_captions.swapaxes(0, 1))
     found: RatioParts = of_videos.swapaxes(0, 1)
     return found
 
 
-def values_of(table: TaskTable, metric: str, group: Group | None = None) -> _Lists:
-    """Return what a metric reads of each caption in each judge run."""
-    rows = table.rows
-    is_read = rows["question_index"].notna()
-    if group is not None:
-        section, name = group
-        if section not in rows:
-            return []
-        is_read &= rows[section] == name
-    column = rows[table.head["values"][metric]]
-    return _lists(table, is_read, column, table.benchmark.metrics[metric].n_values)
-
-
-def _lists(
-    table: TaskTable, is_read: pd.Series[Any], column: pd.Series[Any], n_values: int
-) -> _Lists:
+def _values(
+    table: TaskTable, column: str, n_values: int, group: Group | None = None
+) -> list[list[list[Any]]]:
+    """Return a column's values by judge run and caption, several of each question in a row."""
     import pandas as pd
 
-    captions, known = pd.factorize(table.rows["caption"])
-    lists: _Lists = [[[] for _ in known] for _ in range(table.n_runs)]
-    runs = table.rows["run"].to_numpy()
-    read = np.flatnonzero(is_read.to_numpy())
-    values = column.to_numpy(object)
-    for place in read.tolist():
-        value = values[place]
-        if value is not None and value != value:
-            value = None
-        of_caption = lists[int(runs[place])][captions[place]]
+    rows = table.rows
+    places, captions = pd.factorize(rows["caption"])
+    is_read = rows["question_index"].notna()
+    if group is not None:
+        is_read &= rows[group[0]] == group[1] if group[0] in rows else False
+    found: list[list[list[Any]]] = [[[] for _ in captions] for _ in range(table.n_runs or 1)]
+    chosen = rows.loc[is_read, ["run", column]]
+    values = chosen[column].astype(object).where(chosen[column].notna(), None)
+    runs = chosen["run"].astype(int)
+    for run, place, value in zip(runs, places[is_read.to_numpy()].tolist(), values, strict=True):
         if n_values == 1:
-            of_caption.append(value)
+            found[run][place].append(value)
         else:
-            of_caption += (
-                [None] * n_values
-                if value is None
-                else [None if one is None or one != one else one for one in value]
-            )
-    return lists
+            found[run][place] += [None] * n_values if value is None else value
+    return found
 
 
-def _weighed(
-    table: TaskTable, metric: str, group: Group | None, known: Metric, lists: _Lists
-) -> tuple[Metric, _Lists]:
-    """Return the metric and its values with each question counted for what it stands for."""
+def _weighted(
+    table: TaskTable, metric: str, group: Group | None, runs: list[list[list[Any]]]
+) -> tuple[Metric, list[list[list[Any]]]]:
+    """Return a metric and its values with each question counted for those that it stands for."""
     from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
         Sample,
         weighted_metric,
         weighted_run,
     )
 
-    samples = _samples(table, metric, group, Sample)
-    weighed = [
+    known, column = table.benchmark.metrics[metric], table.head["values"][metric]
+    samples: list[Sample | None] = [None] * len(table.metric_captions)
+    if table.is_sampled:
+        weights = _values(table, "weight", 1, group)[0]
+        has_cheap = f"{CHEAP}{column}" in table.rows
+        cheap = (
+            _values(table, f"{CHEAP}{column}", known.n_values, group)[0] if has_cheap else weights
+        )
+        samples = [
+            Sample(weights=of, lam=lam, cheap={metric: [said]} if has_cheap else {})
+            if of and None not in of
+            else None
+            for of, said, lam in zip(weights, cheap, table.captions()["lam"], strict=True)
+        ]
+    weighted = [
         [
             weighted_run(known, metric, values, sample if values else None)
             for values, sample in zip(of_run, samples, strict=True)
         ]
-        for of_run in lists
+        for of_run in runs
     ]
-    return weighted_metric(known), weighed
-
-
-def _samples(table: TaskTable, metric: str, group: Group | None, make: Any) -> list[Any]:  # noqa: ANN401
-    """Return each caption's sample, ``None`` for one all of whose questions were asked."""
-    rows = table.rows
-    n_captions = rows["caption"].nunique()
-    if not table.is_sampled:
-        return [None] * n_captions
-    is_read = rows["question_index"].notna() & (rows["run"] == 0)
-    if group is not None:
-        is_read &= rows[group[0]] == group[1]
-    column = f"{CHEAP}{table.head['values'][metric]}"
-    weights = _lists(table, is_read, rows["weight"], 1)[0]
-    has_cheap = column in rows
-    n_values = table.benchmark.metrics[metric].n_values
-    cheap = _lists(table, is_read, rows[column], n_values)[0] if has_cheap else [[]] * n_captions
-    lams = table.captions()["lam"].tolist()
-    return [
-        None
-        if None in of or not of
-        else make(weights=of, lam=lam, cheap={metric: [said]} if has_cheap else {})
-        for of, said, lam in zip(weights, cheap, lams, strict=True)
-    ]
+    return weighted_metric(known), weighted
 
 
 def caption_scores(table: TaskTable, metric: str) -> list[float | None]:
     """Return a metric of each caption alone, mean over judge runs; ``None`` if it has none."""
     known = table.benchmark.metrics[metric]
-    captions = table.metric_captions
-    runs = values_of(table, metric)
+    runs = _values(table, table.head["values"][metric], known.n_values)
     scores: list[float | None] = []
-    for place, caption in enumerate(captions):
-        if known.unavailable([caption]) is not None:
-            scores.append(None)
-            continue
-        found = [known.score([run[place]], [caption]) for run in runs if run[place]]
-        found = [score for score in found if not isnan(score)]
-        value = fmean(found) if found else None
-        scores.append(value if value is not None and isfinite(value) else None)
+    for place, caption in enumerate(table.metric_captions):
+        is_available = known.unavailable([caption]) is None
+        values = [run[place] for run in runs if run[place] and is_available]
+        found = [known.score([of_run], [caption]) for of_run in values]
+        finite = [score for score in found if isfinite(score)]
+        scores.append(fmean(finite) if finite else None)
     return scores
 
 
@@ -219,23 +176,7 @@ def group_counts(verdicts: Verdicts) -> dict[str, dict[str, int]]:
     return {section: counts for section, counts in found.items() if counts}
 
 
-def groups_of(verdicts: Verdicts, section: str | None = None) -> list[Group]:
-    """Return the groups of a section, by default of the first whose groups the benchmark names."""
-    found = group_counts(verdicts)
-    if section is None:
-        named = verdicts.benchmark.sections
-        section = next((name for name in found if named.get(name) and len(found[name]) > 1), None)
-    return [(section, name) for name in found.get(section, ())] if section else []
-
-
-def tasks_of_groups(verdicts: Verdicts, groups: Sequence[Group]) -> dict[Group, str]:
-    """Return each group's task if every group is one task's questions, as VDC's aspects are."""
-    if not groups or len(groups) != len(verdicts.tables):
-        return {}
-    section = groups[0][0]
-    found: dict[Group, str] = {}
-    for table in verdicts.tables:
-        names = set(table.rows[section].dropna()) if section in table.rows else set()
-        if len(names) == 1:
-            found[section, names.pop()] = table.task
-    return {group: found[group] for group in groups} if found.keys() == set(groups) else {}
+def is_by_task(rows: pd.DataFrame, section: str, n_tasks: int) -> bool:
+    """Return True if each group of a section is the questions of one task, as VDC's aspects are."""
+    pairs = rows[["task", section]].dropna().drop_duplicates()
+    return bool(len(pairs) == pairs["task"].nunique() == pairs[section].nunique() == n_tasks)

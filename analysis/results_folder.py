@@ -7,22 +7,29 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import isfinite, nan
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json, read_whole
+from lmms_eval_captions.lmms_eval_tasks import verdict_file
 from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, OURS, RESULTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.paths import logs_of_run
 
-_JUDGING: Final = "_judging.json"
 _PAIRED: Final = "paired_"
 """Prefix of the results of lmms-eval's ``--baseline``, which are not metrics."""
 _ENDS: Final = (f"_{CI_LOW}", f"_{CI_HIGH}")
 """Suffixes of the ends of intervals, which are not metrics."""
 _PREDICTED: Final = "bypass"
 """Only metric of a task whose captions were written and not judged."""
+
+
+def member(document: object, *names: str) -> Any:  # noqa: ANN401 - of JSON's types
+    """Return a member of nested objects, ``None`` if it or an object around it is missing."""
+    for name in names:
+        document = document.get(name) if isinstance(document, Mapping) else None
+    return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +46,8 @@ class TaskResults:
     @classmethod
     def of_judging(cls, judging: Mapping[str, object]) -> TaskResults:
         """Return a task's results by its judging entry only: the run saved no results."""
-        numbers = {}
-        for name, figures in _tables(judging, "metrics"):
-            value = figures.get("value")
-            numbers[f"{name},none"] = nan if value is None else value
+        values = {name: of.get("value") for name, of in _objects(judging, "metrics").items()}
+        numbers = {f"{name},none": nan if v is None else v for name, v in values.items()}
         return cls(numbers, judging, judging)
 
     @property
@@ -66,30 +71,20 @@ class TaskResults:
     @property
     def measured(self) -> dict[str, Measured]:
         """Each finite score with its interval: the judging document's, else the results file's."""
-        of_judging = dict(_tables(self.judging, "metrics"))
-        return {
-            name: replace(Measured.read(of_judging.get(name) or self._ends(name)), value=value)
-            for name, value in self.scores.items()
-            if isfinite(value)
-        }
-
-    @property
-    def paired(self) -> dict[str, object]:
-        """Results of ``--baseline`` by lmms-eval's names without their prefix."""
-        return {
-            name.removeprefix(_PAIRED): value
-            for name, value in self.metrics.items()
-            if name.startswith(_PAIRED)
-        }
+        figures = _objects(self.judging, "metrics")
+        found = {}
+        for name, value in self.scores.items():
+            ends = {end: self.metrics.get(f"{name}_{end},none") for end in (CI_LOW, CI_HIGH)}
+            if isfinite(value):
+                found[name] = replace(Measured.read(figures.get(name) or ends), value=value)
+        return found
 
     @property
     def unscored_reasons(self) -> dict[str, int]:
         """Reason to the number of unscored questions; empty if not known."""
-        unscored = self.judging.get("unscored")
-        reasons = unscored.get("reasons") if isinstance(unscored, dict) else None
-        if not isinstance(reasons, dict):
-            return {}
-        return {str(reason): n for reason, n in reasons.items() if isinstance(n, int)}
+        reasons = member(self.judging, "unscored", "reasons")
+        items = reasons.items() if isinstance(reasons, dict) else ()
+        return {str(reason): n for reason, n in items if isinstance(n, int)}
 
     @property
     def doubts(self) -> list[str]:
@@ -105,9 +100,6 @@ class TaskResults:
         """True if captions were written and nothing was scored (``--predict_only``)."""
         return any(name.partition(",")[0] == _PREDICTED for name in self.metrics)
 
-    def _ends(self, metric: str) -> dict[str, object]:
-        return {end: self.metrics.get(f"{metric}_{end},none") for end in (CI_LOW, CI_HIGH)}
-
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
@@ -120,6 +112,11 @@ class RunResults:
     """Each task and group, those of other packages included."""
     judging: Mapping[str, object] = field(default_factory=dict)
     """Judging document, empty without one."""
+
+    @property
+    def stamp(self) -> str:
+        """Beginning of the names of the run's files."""
+        return self.path.name.removesuffix(RESULTS)
 
     @property
     def finished_s(self) -> float:
@@ -138,9 +135,13 @@ class RunResults:
         warnings = self.judging.get("warnings")
         return list(map(str, warnings)) if isinstance(warnings, list) else []
 
+    def verdict_path(self, task: str) -> Path:
+        """Return the path of a task's verdicts."""
+        return verdict_file.verdict_path(self.path.parent, self.stamp, task)
+
     def has_samples(self, task: str) -> bool:
         """Return True if the run has a sample log of a task."""
-        return task in logs_of_run(self.path.parent, self.path.name.removesuffix(RESULTS))
+        return task in logs_of_run(self.path.parent, self.stamp)
 
     def samples(self, task: str) -> Iterator[dict[str, object]]:
         """Yield the logged samples of a task, in the log's order.
@@ -148,13 +149,24 @@ class RunResults:
         Raises:
             DataError: If there is no sample log of the task, or it cannot be read to its end.
         """
-        logs = logs_of_run(self.path.parent, self.path.name.removesuffix(RESULTS))
+        logs = logs_of_run(self.path.parent, self.stamp)
         if task not in logs:
             raise DataError(
                 f"{self.path}: expected this run's sample log of task {task!r} next to it, found "
                 f"those of {listed(logs, 30) or 'no task'}; run lmms-eval with --log_samples"
             )
-        return _samples(logs[task])
+        path = logs[task]
+        try:
+            for number, line in numbered_lines(path):
+                sample = parse_json(line)
+                if not isinstance(sample, dict):
+                    raise DataError(f"{path}, line {number}: expected a sample, got {sample!r:.80}")
+                yield sample
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{path}: expected a sample log of lmms-eval, one JSON object per line: {error}; "
+                "is it cut off? Run the task again with --log_samples"
+            ) from error
 
     def breakdown(self, task: str) -> dict[str, object] | None:
         """Return the breakdown of a task or group, ``None`` if the run wrote none.
@@ -171,19 +183,11 @@ class RunResults:
                 f"{self.path}: expected the breakdown {name!r} next to it; copy the whole folder "
                 "that lmms-eval had as --output_path"
             )
-        breakdown = _read_json(path, "a breakdown of lmms-eval-captions")
-        if not isinstance(breakdown, dict):
-            raise DataError(
-                f"{path}: expected a breakdown of lmms-eval-captions, got {breakdown!r:.80}"
-            )
-        return breakdown
+        return _read_object(path, "a breakdown of lmms-eval-captions")
 
 
 def read_results(folder: Path) -> list[RunResults]:
-    """Read the newest results of every model below a folder, or one results file.
-
-    Args:
-        folder: lmms-eval's ``--output_path``, or one results file.
+    """Read the newest results of every model below lmms-eval's output folder, or of one file.
 
     Raises:
         DataError: If there is no results file, or one cannot be read.
@@ -193,14 +197,7 @@ def read_results(folder: Path) -> list[RunResults]:
 
 
 def read_all_results(folder: Path) -> list[list[RunResults]]:
-    """Read all results of every model below a folder, those of a model from oldest to newest.
-
-    Args:
-        folder: See :func:`read_results`.
-
-    Raises:
-        DataError: If there is no results file, or one cannot be read.
-    """
+    """Read all results of every model, from oldest to newest, as :func:`read_results`."""
     runs: dict[Path, list[RunResults]] = {}
     for path in _paths(folder):
         runs.setdefault(path.parent, []).append(_read_run(path))
@@ -226,27 +223,21 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _read_run(path: Path) -> RunResults:
-    document = _read_json(path, "a results file of lmms-eval")
-    tasks = document.get("results") if isinstance(document, dict) else None
-    if (
-        not isinstance(document, dict)
-        or not isinstance(tasks, dict)
-        or not all(isinstance(metrics, dict) for metrics in tasks.values())
-    ):
+    document = _read_object(path, "a results file of lmms-eval")
+    tasks, groups = document.get("results"), document.get("group_subtasks", {})
+    if not isinstance(tasks, dict) or not all(isinstance(of, dict) for of in tasks.values()):
         raise DataError(
             f"{path}: expected a results file of lmms-eval, with each task's metrics under "
             f"'results', got {document!r:.80}"
         )
-    if not _are_groups(document.get("group_subtasks", {})):
+    members = [of for of in groups.values() if of is not None] if isinstance(groups, dict) else [0]
+    if not all(isinstance(of, list) and all(isinstance(n, str) for n in of) for of in members):
         raise DataError(
-            f"{path}: expected each group's tasks under 'group_subtasks', got "
-            f"{document['group_subtasks']!r:.80}"
+            f"{path}: expected each group's tasks under 'group_subtasks', got {groups!r:.80}"
         )
-    judging_path = path.with_name(path.name.removesuffix(RESULTS) + _JUDGING)
-    judging = _read_json(judging_path, "a judging document") if judging_path.is_file() else {}
-    if not isinstance(judging, dict):
-        raise DataError(f"{judging_path}: expected a judging document, got {judging!r:.80}")
-    ours, judged = dict(_tables(document.get(OURS), "tasks")), dict(_tables(judging, "tasks"))
+    judging_path = path.with_name(path.name.removesuffix(RESULTS) + "_judging.json")
+    judging = _read_object(judging_path, "a judging document") if judging_path.is_file() else {}
+    ours, judged = _objects(document.get(OURS), "tasks"), _objects(judging, "tasks")
     named = {
         name: TaskResults(metrics, ours.get(name, {}), judged.get(name, {}))
         for name, metrics in tasks.items()
@@ -254,40 +245,20 @@ def _read_run(path: Path) -> RunResults:
     return RunResults(path, document, named, judging)
 
 
-def _are_groups(members: object) -> bool:
-    """Return True for an object of lists of names; a group may have none."""
-    return isinstance(members, dict) and all(
-        names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names))
-        for names in members.values()
-    )
+def _objects(document: object, key: str) -> dict[str, Mapping[str, object]]:
+    """Return the members of an object under a key that are objects themselves."""
+    members = member(document, key)
+    items = members.items() if isinstance(members, dict) else ()
+    return {name: of for name, of in items if isinstance(of, dict)}
 
 
-def _tables(document: object, key: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield the members of an object under a key that are objects themselves."""
-    members = document.get(key) if isinstance(document, Mapping) else None
-    for name, table in members.items() if isinstance(members, dict) else ():
-        if isinstance(table, dict):
-            yield name, table
-
-
-def _read_json(path: Path, what: str) -> object:
+def _read_object(path: Path, what: str) -> dict[str, object]:
     try:
-        return parse_json(read_whole(path))
+        document = parse_json(read_whole(path))
     except (OSError, ValueError) as error:
         raise DataError(
             f"{path}: expected {what}: {error}; is it cut off? Run again, and delete it"
         ) from error
-
-
-def _samples(path: Path) -> Iterator[dict[str, object]]:
-    try:
-        for number, line in numbered_lines(path):
-            sample = parse_json(line)
-            if not isinstance(sample, dict):
-                raise DataError(f"{path}, line {number}: expected a sample, got {sample!r:.80}")
-            yield sample
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{path}: expected a sample log of lmms-eval, one JSON object per line: {error}; is it "
-            "cut off? Run the task again with --log_samples"
-        ) from error
+    if not isinstance(document, dict):
+        raise DataError(f"{path}: expected {what}, got {document!r:.80}")
+    return document

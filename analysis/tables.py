@@ -7,10 +7,10 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, is_dataclass
 from functools import partial
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.lmms_eval_tasks.text_table import in_markdown
 
@@ -19,26 +19,39 @@ if TYPE_CHECKING:
 
 NONE: Final = "-"
 _NUMBER: Final = re.compile(r"[-+<±$.,\d]|$")
-_GAP: Final = 2
+_GAP: Final = "  "
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """Part of a report: a title, sentences, tables of cells with their titles, and notes."""
 
     title: str
     sentences: Sequence[str] = ()
     tables: Sequence[tuple[str, pd.DataFrame]] = ()
     notes: Sequence[str] = ()
-    latex: str = field(default="", repr=False)
+    latex: str = ""
     """Tables as LaTeX, if they need more than :meth:`pandas.DataFrame.to_latex` writes."""
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> pd.DataFrame:
-    """Return cells with their header; names may repeat."""
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> pd.DataFrame:
+    """Return formatted cells with their header; names may repeat.
+
+    Cells are texts, counts, numbers, and records with intervals; ``None`` is a dash.
+    """
     import pandas as pd
 
-    return pd.DataFrame(list(rows), columns=list(header), dtype=object)
+    cells = [list(map(_cell, row)) for row in rows]
+    return pd.DataFrame(cells, columns=list(header), dtype=object)
+
+
+def _cell(value: Any) -> str:  # noqa: ANN401 - see table
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value is None or isinstance(value, float):
+        return number(value)
+    return with_interval(value, sign="+" if hasattr(value, "difference") else "")
 
 
 def render(parts: Sequence[Part], form: str = "text") -> str:
@@ -72,13 +85,7 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def with_interval(found: Any, digits: int = 2, sign: str = "") -> str:  # noqa: ANN401
-    """Format a value with its interval: of an ``Interval``, ``Difference`` or ``Corrected``.
-
-    Args:
-        found: Has ``value`` or ``difference``, and ``low`` and ``high``; may be ``None``.
-        digits: Decimal places.
-        sign: ``+`` to show the sign of positive numbers.
-    """
+    """Format the ``value`` or ``difference`` of a record with its ends ``low`` and ``high``."""
     if found is None:
         return NONE
     value = found.difference if hasattr(found, "difference") else found.value
@@ -88,17 +95,16 @@ def with_interval(found: Any, digits: int = 2, sign: str = "") -> str:  # noqa: 
 def interval_text(
     value: float, low: float | None, high: float | None, digits: int = 2, sign: str = ""
 ) -> str:
-    """Format a value with the ends of its interval.
+    """Format a value with the ends of its interval; ``sign`` is ``+`` to show that of any number.
 
     >>> interval_text(1.25, -0.5, 3.0, sign="+"), interval_text(1.25, None, None)
     ('+1.25 [-0.50, +3.00]', '1.25')
     """
     if isnan(value):
         return NONE
-    ends = (
-        "" if low is None or high is None else f" [{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]"
-    )
-    return f"{value:{sign}.{digits}f}{ends}"
+    form = f"{sign}.{digits}f"
+    ends = "" if low is None or high is None else f" [{low:{form}}, {high:{form}}]"
+    return f"{value:{form}}{ends}"
 
 
 def p_text(value: float | None) -> str:
@@ -144,7 +150,7 @@ def _text(part: Part) -> Iterator[str]:
     for sentence in (part.title, *part.sentences):
         yield from wrap(printable(sentence))
     for title, frame in part.tables:
-        yield from ("", *wrap(printable(title)), *_text_of_table(_cells(frame), width))
+        yield from ("", *wrap(printable(title)), *_text_of_table(frame, width))
     if part.notes:
         yield ""
     for note in part.notes:
@@ -152,25 +158,21 @@ def _text(part: Part) -> Iterator[str]:
         yield from wrap(printable(note).replace("|", " | "), subsequent_indent="  ")
 
 
-def _text_of_table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+def _text_of_table(frame: pd.DataFrame, width: int) -> Iterator[str]:
     """Yield the lines of a table; one that is too wide continues below, with its first column."""
-    is_number = _numeric(rows)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    pieces: list[list[int]] = [[0]]
-    for column in range(1, len(widths)):
-        used = sum(widths[c] + _GAP for c in pieces[-1])
-        if len(pieces[-1]) > 1 and used + widths[column] > width:
-            pieces.append([0])
+    columns = []
+    for cells, is_number in _columns(frame):
+        n = max(map(len, cells))
+        columns.append([cell.rjust(n) if is_number else cell.ljust(n) for cell in cells])
+    pieces = [columns[:1]]
+    for column in columns[1:]:
+        used = sum(len(of[0]) + len(_GAP) for of in pieces[-1])
+        if len(pieces[-1]) > 1 and used + len(column[0]) > width:
+            pieces.append(columns[:1])
         pieces[-1].append(column)
-    for place, columns in enumerate(pieces):
-        if place:
-            yield ""
-        for row in rows:
-            cells = (
-                row[c].rjust(widths[c]) if is_number[c] else row[c].ljust(widths[c])
-                for c in columns
-            )
-            yield (" " * _GAP).join(cells).rstrip()
+    for place, piece in enumerate(pieces):
+        yield from [""] * bool(place)
+        yield from (_GAP.join(cells).rstrip() for cells in zip(*piece, strict=True))
 
 
 def _markdown(part: Part) -> Iterator[str]:
@@ -179,11 +181,11 @@ def _markdown(part: Part) -> Iterator[str]:
         yield from ("", in_markdown(printable(sentence)))
     for title, frame in part.tables:
         yield from ("", f"**{in_markdown(printable(title))}**", "") if title else ("",)
-        rows = _cells(frame)
-        is_number = _numeric(rows)
-        lines = [f"| {' | '.join(map(in_markdown, row))} |" for row in rows]
-        rule = f"| {' | '.join('---:' if numeric else ':---' for numeric in is_number)} |"
-        yield from (lines[0], rule, *lines[1:])
+        columns = [
+            [in_markdown(cells[0]), "---:" if is_number else ":---", *map(in_markdown, cells[1:])]
+            for cells, is_number in _columns(frame)
+        ]
+        yield from (f"| {' | '.join(cells)} |" for cells in zip(*columns, strict=True))
     if part.notes:
         yield ""
     yield from (f"- {in_markdown(printable(note))}" for note in part.notes)
@@ -194,27 +196,23 @@ def _latex(part: Part) -> Iterator[str]:
     if part.latex:
         yield part.latex
     for title, frame in part.tables if not part.latex else ():
-        rows = _cells(frame)
-        plain = table(rows[0], rows[1:])
-        alignment = "".join("r" if numeric else "l" for numeric in _numeric(rows))
-        yield plain.to_latex(
-            index=False, escape=True, column_format=alignment,
-            caption=in_latex(printable(title or part.title)), position="htbp",
+        columns = _columns(frame)
+        rows = zip(*(cells[1:] for cells, _ in columns), strict=True)
+        yield table([cells[0] for cells, _ in columns], list(rows)).to_latex(
+            index=False, escape=True, position="htbp",
+            column_format="".join("r" if is_number else "l" for _, is_number in columns),
+            caption=in_latex(printable(title or part.title)),
         ).rstrip()  # fmt: skip
     yield from (f"% {printable(note)}" for note in part.notes)
 
 
-def _cells(frame: pd.DataFrame) -> list[list[str]]:
+def _columns(frame: pd.DataFrame) -> list[tuple[list[str], bool]]:
+    """Return the cells of each column below its name, and if they are numbers, aligned right."""
     rows = [list(map(str, frame.columns)), *frame.astype(str).to_numpy().tolist()]
-    return [[printable(cell) for cell in row] for row in rows]
-
-
-def _numeric(rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Return the columns whose cells are numbers, which are aligned right."""
-    columns = list(zip(*rows, strict=True))
+    columns = [[printable(cell) for cell in cells] for cells in zip(*rows, strict=True)]
     return [
-        place > 0 and all(_NUMBER.match(cell) for cell in column[1:])
-        for place, column in enumerate(columns)
+        (cells, place > 0 and all(_NUMBER.match(cell) for cell in cells[1:]))
+        for place, cells in enumerate(columns)
     ]
 
 
@@ -230,9 +228,9 @@ def in_latex(text: str) -> str:
 
 def _finite(value: Any) -> Any:  # noqa: ANN401 - of JSON's types
     if isinstance(value, Mapping):
-        return {str(name): _finite(member) for name, member in value.items()}
+        return {str(name): _finite(of) for name, of in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(member) for member in value]
+        return [_finite(of) for of in value]
     if is_dataclass(value) and not isinstance(value, type):
         return _finite(asdict(value))
     if hasattr(value, "tolist"):

@@ -1,4 +1,4 @@
-"""Verdicts of one task of a finished run: a row per caption, question and judge run."""
+"""Verdicts of finished runs: tables with a row per caption, question and judge run, aligned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 _TEXT: Final = "text"
 _INTEGER: Final = "whole numbers"
-_TYPES: Final = {
+_COLUMNS: Final = {
     "video": _TEXT, "caption": _INTEGER, "run": _INTEGER, "n_words": _INTEGER,
     "caption_digest": _TEXT, "questions_digest": _TEXT, "no_caption": _TEXT,
 }  # fmt: skip
-_TYPES_OF_QUESTIONS: Final = {"question_index": _INTEGER, "question": _TEXT, "reason": _TEXT}
-"""Columns that a file may lack if nothing was asked about any caption."""
+_COLUMNS_OF_QUESTIONS: Final = {"question_index": _INTEGER, "question": _TEXT, "reason": _TEXT}
+"""Columns that a file lacks if nothing was asked about any caption."""
 _AGAIN: Final = "score the captions again, which asks the judge nothing that it was asked before"
 
 
@@ -61,8 +61,7 @@ class TaskTable:
     @property
     def n_runs(self) -> int:
         """Judge runs of the caption that has most."""
-        run = self.rows["run"].max()
-        return 0 if run != run else int(run) + 1
+        return int(self.rows["run"].add(1).fillna(0).max()) if len(self.rows) else 0
 
     @property
     def is_sampled(self) -> bool:
@@ -72,16 +71,13 @@ class TaskTable:
     @cached_property
     def metric_captions(self) -> list[Any]:
         """The captions as metrics see them: ``video_id``, ``fields`` and ``extras``."""
-        rows = self.captions()
-        names = list(self.head["fields"])
-        columns = [rows[name].tolist() for name in names]
+        rows, extras = self.captions(), self.head["extras"]
+        # Counts that a caption lacks are floats in pandas.
+        fields = rows[list(self.head["fields"])].convert_dtypes().astype(object)
+        known = fields.where(fields.notna(), None).to_dict("records") or [{}] * len(rows)
         return [
-            SimpleNamespace(
-                video_id=video,
-                fields={name: _field(value) for name, value in zip(names, values, strict=True)},
-                extras=self.head["extras"],
-            )
-            for video, *values in zip(rows["video"].tolist(), *columns, strict=True)
+            SimpleNamespace(video_id=video, fields=of_caption, extras=extras)
+            for video, of_caption in zip(rows["video"], known, strict=True)
         ]
 
     def asked(self) -> pd.DataFrame:
@@ -123,9 +119,9 @@ class Verdicts:
 
         return pd.concat([table.rows.assign(task=table.task) for table in self.tables])
 
-    def task(self, name: str) -> Verdicts:
-        """Return one of the tasks by itself."""
-        return Verdicts(name, tuple(t for t in self.tables if t.task == name), is_pooled=False)
+    def videos(self) -> set[str]:
+        """Return the ids of all videos."""
+        return {video for table in self.tables for video in table.rows["video"].unique()}
 
 
 def merged(tables: Sequence[TaskTable]) -> TaskTable:
@@ -134,17 +130,13 @@ def merged(tables: Sequence[TaskTable]) -> TaskTable:
 
     if len(tables) == 1:
         return tables[0]
-    rows, n_captions = [], 0
-    for table in tables:
-        rows.append(table.rows.assign(caption=table.rows["caption"] + n_captions))
-        n_captions += int(table.rows["caption"].max()) + 1
-    fields = dict.fromkeys(name for table in tables for name in table.head["fields"])
-    sections = dict.fromkeys(name for table in tables for name in table.head["sections"])
-    extras = {name: value for table in tables for name, value in table.head["extras"].items()}
-    head = {
-        **tables[0].head, "fields": list(fields), "sections": list(sections), "extras": extras,
-    }  # fmt: skip
-    return replace(tables[0], head=head, rows=pd.concat(rows, ignore_index=True))
+    rows = pd.concat([table.rows.assign(task=table.task) for table in tables], ignore_index=True)
+    rows["caption"] = rows.groupby(["task", "caption"], sort=False).ngroup()
+    head = dict(tables[0].head)
+    for name in ("fields", "sections"):
+        head[name] = list(dict.fromkeys(of for table in tables for of in table.head[name]))
+    head["extras"] = {k: value for table in tables for k, value in table.head["extras"].items()}
+    return replace(tables[0], head=head, rows=rows.drop(columns="task"))
 
 
 def read_table(path: Path, task: str) -> TaskTable:
@@ -154,6 +146,7 @@ def read_table(path: Path, task: str) -> TaskTable:
         DataError: If the file is missing, cut off, or not as this version writes it; the message
             names the file and the column.
     """
+    import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -166,83 +159,54 @@ def read_table(path: Path, task: str) -> TaskTable:
         raise DataError(
             f"{path}: not a verdict file, or cut off ({error!r:.200}); {_AGAIN}"
         ) from error
-    _check_rows(path, table, head.get("n_rows"))
+    if head.get("n_rows") != len(table):
+        raise DataError(
+            f"{path}: expected the {head.get('n_rows')} rows that were written, got {len(table)}; "
+            f"{_AGAIN}"
+        )
     benchmark = our_benchmarks()[task]
     columns: dict[str, str] = head.get("values") or {}
     missing = [name for name in benchmark.metrics if name not in columns]
     if missing:
         raise DataError(f"{path}: no column for the metric {missing[0]}; {_AGAIN}")
-    has_questions = "question_index" in table.column_names
-    _check_types(path, table, _TYPES | (_TYPES_OF_QUESTIONS if has_questions else {}))
-    _check_types(path, table, dict.fromkeys(head.get("sections", ()), _TEXT))
-    for name in [*columns.values(), *_TYPES_OF_QUESTIONS, *head.get("fields", ())]:
-        if name not in table.column_names:
-            if has_questions:
-                raise DataError(f"{path}: no column {name!r}; {_AGAIN}")
-            table = table.append_column(name, pa.nulls(len(table), pa.string()))
+    value_columns = dict.fromkeys(columns.values())
+    if "question_index" not in table.column_names:
+        for name in (*value_columns, *_COLUMNS_OF_QUESTIONS):
+            table = table.append_column(name, pa.nulls(len(table)))
+    _check_columns(path, table, [*value_columns, *head.get("fields", ())], head["sections"])
     rows = table.to_pandas()
+    for name in value_columns:
+        # Labels, numbers or lists as metrics read them, None for unscored.
+        rows[name] = pd.Series(table[name].to_pylist(), dtype=object)
     for name, metric in benchmark.metrics.items():
-        labels = set(rows[columns[name]].dropna()) if metric.labels else set()
-        unknown = labels - set(metric.labels)
+        unknown = set(rows[columns[name]].dropna()) - set(metric.labels) if metric.labels else ()
         if unknown:
             raise DataError(
                 f"{path}, column {columns[name]!r}: expected {', '.join(metric.labels)}, got "
                 f"{min(unknown)!r:.80}; {_AGAIN}"
             )
-    captions = rows.drop_duplicates("caption").set_index("caption")["video"]
-    rows["copy"] = rows["caption"].map(captions.groupby(captions).cumcount())
+    videos = rows.drop_duplicates("caption").set_index("caption")["video"]
+    rows["copy"] = rows["caption"].map(videos.groupby(videos).cumcount())
     texts = rows["question"].fillna("")
     rows["occurrence"] = rows.groupby(["caption", rows["run"].fillna(-1), texts]).cumcount()
-    for column in dict.fromkeys(columns.values()):
-        rows[column] = _plain(rows[column])
     return TaskTable(task, benchmark, Signature.parse(str(head.get("signature"))), head, rows)
 
 
-def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return values as metrics read them: labels, numbers or lists, ``None`` for unscored."""
-    import pandas as pd
-
-    def plain(value: Any) -> Any:  # noqa: ANN401 - of any type that a column has
-        if hasattr(value, "tolist"):
-            value = value.tolist()
-        if isinstance(value, list):
-            return [plain(each) for each in value]
-        return None if value is None or value != value else value
-
-    return pd.Series([plain(value) for value in column.tolist()], column.index, dtype=object)
-
-
-def _field(value: Any) -> Any:  # noqa: ANN401 - of any type that a column has
-    if value is None or value != value:
-        return None
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _check_rows(path: Path, table: pa.Table, n_rows: object) -> None:
-    if n_rows != len(table):
-        raise DataError(
-            f"{path}: expected the {n_rows} rows that were written, got {len(table)}; {_AGAIN}"
-        )
-
-
-def _check_types(path: Path, table: pa.Table, types: dict[str, str]) -> None:
+def _check_columns(
+    path: Path, table: pa.Table, present: Sequence[str], sections: Sequence[str]
+) -> None:
     import pyarrow as pa
 
-    for name, kind in types.items():
+    types = {**_COLUMNS, **_COLUMNS_OF_QUESTIONS, **dict.fromkeys(sections, _TEXT)}
+    for name in (*types, *present):
         if name not in table.column_names:
             raise DataError(f"{path}: no column {name!r}; {_AGAIN}")
+    for name, kind in types.items():
         found = table.schema.field(name).type
-        is_right = pa.types.is_integer(found) if kind == _INTEGER else _is_text(found)
+        is_text = pa.types.is_string(found) or pa.types.is_large_string(found)
+        is_right = is_text if kind == _TEXT else pa.types.is_integer(found)
         if not is_right and not pa.types.is_null(found):
             raise DataError(f"{path}, column {name!r}: expected {kind}, got {found}; {_AGAIN}")
-
-
-def _is_text(found: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
 
 
 _MAY_DIFFER: Final = frozenset(
@@ -261,17 +225,12 @@ _MAY_DIFFER: Final = frozenset(
 
 
 def differences(signatures: Sequence[Signature]) -> Mapping[str, list[str]]:
-    """Return the fields that affect a score and are not the same for all captioners.
+    """Return the fields that affect a score and differ between captioners, of one task.
 
-    Args:
-        signatures: One task's, of each captioner.
-
-    Returns:
-        Field to its value for each captioner, ``none`` if it has none.
+    Each has its value for every captioner, ``none`` if it has none.
     """
-    names = dict.fromkeys(name for signature in signatures for name in signature.fields)
     found = {}
-    for name in names:
+    for name in dict.fromkeys(name for signature in signatures for name in signature.fields):
         values = [signature.fields.get(name, "none") for signature in signatures]
         # Nothing is known of a judge that does not name its version.
         known = {value for value in values if value != "none" or name != SERVED}
@@ -279,3 +238,139 @@ def differences(signatures: Sequence[Signature]) -> Mapping[str, list[str]]:
         if name not in _MAY_DIFFER and len(known) > 1 and UNAVAILABLE not in known:
             found[name] = values
     return found
+
+
+class Counts(NamedTuple):
+    """Captions and questions that all sides have, and those left out."""
+
+    n_videos: int = 0
+    n_captions: int = 0
+    n_questions: int = 0
+    """Questions that all sides have a verdict on."""
+    n_other_captions: int = 0
+    """Captions that not all sides have."""
+    n_other_questions: int = 0
+    """Questions about shared captions that were not asked of all sides."""
+    n_unscored: int = 0
+    """Questions on which a side has no verdict in any judge run."""
+    n_other_answers: int = 0
+    """Shared captions whose questions have other gold answers or categories on some side."""
+
+    def left_out(self) -> str:
+        """Describe what was left out; empty if nothing was.
+
+        >>> Counts(n_other_captions=2, n_unscored=1).left_out()
+        '2 captions that not all have, 1 question without a verdict in one of them'
+        """
+        counted = (
+            (self.n_other_captions, "caption", "that not all have"),
+            (self.n_other_questions, "question", "not asked of all"),
+            (self.n_unscored, "question", "without a verdict in one of them"),
+        )
+        return ", ".join(
+            f"{n:,} {what}{'' if n == 1 else 's'} {why}" for n, what, why in counted if n
+        )
+
+
+def align(several: Sequence[Verdicts]) -> tuple[list[Verdicts], Counts]:
+    """Cut verdicts down to the questions that all sides have a verdict on.
+
+    Captions are matched by task and video, questions by their text; repeated ones by their order. A
+    question without a verdict in any judge run of one side is left out of all.
+
+    Raises:
+        DataError: If they are of different tasks.
+    """
+    sides = [{table.task: table for table in verdicts.tables} for verdicts in several]
+    if any(side.keys() != sides[0].keys() for side in sides):
+        names = "; ".join(map(", ".join, sides))
+        raise DataError(
+            f"{several[0].name}: expected the same tasks in all runs, got {names}; compare the "
+            "tasks that all have with --tasks"
+        )
+    aligned = [align_task([side[task] for side in sides]) for task in sides[0]]
+    found = [
+        replace(verdicts, tables=tuple(tables[side] for tables, _ in aligned))
+        for side, verdicts in enumerate(several)
+    ]
+    total = Counts(*map(sum, zip(*(counts for _, counts in aligned), strict=True)))
+    return found, total._replace(n_videos=len(found[0].videos()))
+
+
+def align_task(tables: Sequence[TaskTable]) -> tuple[list[TaskTable], Counts]:
+    """Cut the tables of one task down to what all of them have, see :func:`align`."""
+    import pandas as pd
+
+    n_sides, benchmark = len(tables), tables[0].benchmark
+    rows = pd.concat(
+        [table.rows.assign(side=side) for side, table in enumerate(tables)], ignore_index=True
+    )
+    caption = rows.groupby(["video", "copy"], sort=False).ngroup()
+    # A caption that was left out (missing=drop) has no judge run.
+    is_judged = ~rows["is_dropped"] & rows["run"].notna()
+    n_judged = rows["side"].where(is_judged).groupby(caption).transform("nunique")
+    is_shared = is_judged & (n_judged == n_sides)
+    n_shared = caption[is_shared].nunique()
+    n_other_captions = caption[is_judged].nunique() - n_shared
+    rows, caption = rows[is_shared], caption[is_shared]
+    is_question = rows["question_index"].notna()
+    if not benchmark.counts_ahead:
+        # The judge's replies say what was asked: there is nothing to match questions by.
+        n_questions = int((is_question & (rows["side"] == 0)).sum())
+        counts = Counts(rows["video"].nunique(), n_shared, n_questions, n_other_captions)
+        return _split(tables, rows), counts
+    key = rows.groupby([caption, rows["question"].fillna(""), "occurrence"], sort=False).ngroup()
+    n_asked = rows["side"].where(is_question).groupby(key).transform("nunique")
+    is_other = is_question & (n_asked < n_sides)
+    is_asked = is_question & (n_asked == n_sides)
+    columns = tables[0].head["values"]
+    n_values = {columns[name]: metric.n_values for name, metric in benchmark.metrics.items()}
+    is_scored = {}
+    for name, n in n_values.items():
+        rows[name], is_scored[name] = _scored_by_all(rows, name, n, key)
+    kept = is_asked & is_scored[columns[benchmark.headline]]
+    # Of the captions of which all sides were asked the same.
+    differs = rows["questions_digest"].groupby(caption).transform("nunique") > 1
+    differs &= ~is_other.groupby(caption).transform("any")
+    counts = Counts(
+        rows["video"].nunique(), n_shared, key[kept].nunique(), n_other_captions,
+        key[is_other].nunique(), key[is_asked & ~kept].nunique(), caption[differs].nunique(),
+    )  # fmt: skip
+    # Captions stay although none of their questions does: their words and tokens count.
+    is_empty = ~kept.groupby([caption, rows["side"]]).transform("any")
+    blank = is_empty & ~rows.duplicated(["side", "caption"])
+    rows.loc[blank, ["question_index", "question", *n_values]] = None
+    return _split(tables, rows[kept | blank]), counts
+
+
+def _scored_by_all(
+    rows: pd.DataFrame, name: str, n_values: int, key: pd.Series[Any]
+) -> tuple[pd.Series[Any], pd.Series[Any]]:
+    """Return the values that every side has in some judge run, and whether there is any.
+
+    A question may have several values, such as the dimensions of G-VEval.
+    """
+    import pandas as pd
+
+    wide = rows[[name]].astype(object)
+    if n_values > 1:
+        values = [[None] * n_values if of is None else of for of in rows[name]]
+        wide = pd.DataFrame(values, rows.index, dtype=object)
+    has_value = wide.notna()
+    if "weight" in rows:
+        # The asked questions of a sample stand for those that it left out, which stay.
+        has_value[rows["weight"] == 0] = True
+    of_questions = has_value.groupby([key, rows["side"]]).any().groupby(level=0).all()
+    is_known = of_questions.to_numpy()[key]
+    kept = wide.where(is_known, None)
+    is_scored = pd.Series(is_known.any(axis=1), rows.index)
+    if n_values == 1:
+        return kept[name], is_scored
+    return pd.Series(kept.to_numpy().tolist(), rows.index, dtype=object), is_scored
+
+
+def _split(tables: Sequence[TaskTable], rows: pd.DataFrame) -> list[TaskTable]:
+    return [
+        table.only(rows[rows["side"] == side].drop(columns="side"))
+        for side, table in enumerate(tables)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from itertools import combinations
 from math import isnan
 from pathlib import Path
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from lmms_eval_captions.analysis.agree.panel import Judge, Panel, panels_of, runs_below
-from lmms_eval_captions.analysis.alignment import align_task
 from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups, parts_of
-from lmms_eval_captions.analysis.results_folder import RunResults
-from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
+from lmms_eval_captions.analysis.results_folder import RunResults, member
+from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, align_task, merged
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.task_names import tasks_of
@@ -36,6 +35,8 @@ from lmms_eval_captions.metrics.parts import values_of_runs
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lmms_eval_captions.metrics.parts import Floats, Indices
+
 Document = dict[str, Any]
 """Findings of JSON's types, with intervals and differences as their records."""
 _KEY: Final = ["video", "copy", "question", "occurrence"]
@@ -51,16 +52,16 @@ class Shared(NamedTuple):
     """Captions that several judges judged."""
 
     benchmark: Benchmark[Any, Any]
-    tables: list[tuple[str, tuple[TaskTable, ...]]]
+    tables: list[tuple[str, list[TaskTable]]]
     """Captioner, and each judge's verdicts on the same questions of one task."""
     left_out: Counter[str]
     """Number of captions and questions by the reason for which they were left out or doubted."""
 
-    def side(self, place: int, captioner: str | None = None, task: str | None = None) -> Verdicts:
-        """Return one judge's verdicts over captioners and tasks, as terms of a mean."""
+    def side(self, place: int, captioner: str = "", task: str = "") -> Verdicts:
+        """Return one judge's verdicts over all or some captions, as terms of a mean."""
         by_owner: dict[str, list[TaskTable]] = {}
         for owner, of in self.tables:
-            if captioner in (None, owner) and task in (None, of[place].task):
+            if captioner in ("", owner) and task in ("", of[place].task):
                 by_owner.setdefault(owner, []).append(of[place])
         tables = [table for own in by_owner.values() for table in own]
         if self.benchmark.pooled_group:
@@ -68,12 +69,73 @@ class Shared(NamedTuple):
         return Verdicts("", tuple(tables), is_pooled=False)
 
 
+class Units(NamedTuple):
+    """Verdicts of several judges, or of the runs of one, on the same questions."""
+
+    metric: str
+    labels: Sequence[str]
+    """All possible verdicts; empty for numbers."""
+    n_raters: int
+    rows: pd.DataFrame
+    """Columns 0, 1, ... hold each rater's verdict; others the video, captioner, and groups."""
+
+    @property
+    def raters(self) -> list[int]:
+        """Columns of the raters."""
+        return list(range(self.n_raters))
+
+    def scored(self) -> Units:
+        """Return the units that all raters scored."""
+        return self._replace(rows=self.rows.dropna(subset=self.raters))
+
+    def ratings(self) -> Ratings:
+        """Return the verdicts as indices of categories."""
+        found = ratings_of(self.rows[self.raters].to_numpy().tolist(), self.labels)
+        return Ratings(found.codes.reshape(-1, self.n_raters), found.categories)
+
+    def videos(self) -> Indices:
+        """Return the index of each unit's video."""
+        return np.unique(self.rows["video"].to_numpy(str), return_inverse=True)[1]
+
+    def interval(self, coefficient: Coefficient) -> Interval:
+        """Return an agreement with its interval over videos."""
+        return agreement_interval(self.ratings(), self.videos(), coefficient=coefficient)
+
+    def main(self) -> Interval:
+        """Return kappa of two raters' labels, or alpha of their numbers."""
+        return self.scored().interval("kappa" if self.labels else "interval")
+
+    def agreement(self) -> Document:
+        """Return all coefficients, over the units that all raters scored."""
+        scored = self.scored()
+        values = scored.rows[self.raters]
+        is_pair, is_label = self.n_raters == 2, bool(self.labels)
+        correlation = None
+        if is_pair and not is_label:
+            first, second = (values[side].astype(float).tolist() for side in (0, 1))
+            correlation = pearson_interval(first, second, scored.videos())
+        is_same = values.eq(values[0], axis=0).all(axis=1)
+        return {
+            "measure": "verdict" if is_label else self.metric,
+            "n_units": len(values),
+            "n_unscored": len(self.rows) - len(values),
+            "same": float(is_same.mean()) if len(values) else None,
+            "kappa": scored.interval("kappa") if is_label and is_pair else None,
+            "ac1": scored.interval("ac1") if is_label else None,
+            "alpha": scored.interval("nominal" if is_label else "interval"),
+            "correlation": correlation,
+        }
+
+    def confusion(self) -> Document:
+        """Return the table of two raters' labels, a row per label of the first."""
+        counts = kappa_parts(self.scored().ratings()).sum(axis=0)
+        return {"labels": list(self.labels), "counts": counts.astype(int).tolist()}
+
+
 def agree(folders: Sequence[Path], *, tasks: str | None = None) -> list[Document]:
     """Compare the judges of every benchmark in some folders with the judge of the first folder.
 
-    Args:
-        folders: As lmms-eval's ``--output_path``.
-        tasks: Names of tasks and groups, separated by commas; ``None`` for all.
+    Tasks and groups are separated by commas, by default all.
 
     Raises:
         DataError: If a folder cannot be read, or no caption was judged twice.
@@ -81,31 +143,23 @@ def agree(folders: Sequence[Path], *, tasks: str | None = None) -> list[Document
     """
     chosen = None if tasks is None else set(tasks_of(tasks))
     panels = panels_of(runs_below(folders, chosen))
-    found = [_findings(panel) for panel in panels if _is_compared(panel)]
+    found, other = [], []
+    for panel in panels:
+        # Measured twice, it is the same.
+        is_judged = panel.benchmark.measure is None
+        has_pair = any(a.runs.keys() & b.runs.keys() for a, b in combinations(panel.judges, 2))
+        if is_judged and (has_pair or any(judge.n_runs > 1 for judge in panel.judges)):
+            found.append(_findings(panel))
+        by = f"judged by {', '.join(judge.name for judge in panel.judges)}"
+        by = by if is_judged else "measured without a judge"
+        other.append(f"{panel.name}: {by}, captions of {', '.join(panel.captioners)}")
     if not found:
-        held = "; ".join(
-            f"{panel.name}: {_judged(panel)}, captions of {', '.join(panel.captioners)}"
-            for panel in panels
-        )
         raise DataError(
             "expected captions that several judges judged, or one judge in several runs; these "
-            f"folders hold {held}. Give the folders of the same captions scored by another judge "
-            "(LMMS_CAPTIONS_JUDGE), or score with LMMS_CAPTIONS_JUDGE_RUNS=3"
+            f"folders hold {'; '.join(other)}. Give the folders of the same captions scored by "
+            "another judge (LMMS_CAPTIONS_JUDGE), or score with LMMS_CAPTIONS_JUDGE_RUNS=3"
         )
     return found
-
-
-def _is_compared(panel: Panel) -> bool:
-    if panel.benchmark.measure is not None:
-        return False  # measured twice, it is the same
-    has_pair = any(a.runs.keys() & b.runs.keys() for a, b in combinations(panel.judges, 2))
-    return has_pair or any(judge.n_runs > 1 for judge in panel.judges)
-
-
-def _judged(panel: Panel) -> str:
-    if panel.benchmark.measure is not None:
-        return "measured without a judge"
-    return f"judged by {', '.join(judge.name for judge in panel.judges)}"
 
 
 def _findings(panel: Panel) -> Document:
@@ -134,10 +188,8 @@ def _shared(panel: Panel, judges: Sequence[Judge]) -> Shared:
     """Return the captions that all of some judges judged, word for word the same."""
     found = Shared(panel.benchmark, [], Counter())
     for place, captioner in enumerate(panel.captioners):
-        if any(place not in judge.runs for judge in judges):
-            continue
-        runs = [judge.runs[place].tables for judge in judges]
-        for task in panel.tasks:
+        runs = [judge.runs[place].tables for judge in judges if place in judge.runs]
+        for task in panel.tasks if len(runs) == len(judges) else ():
             if all(task in of for of in runs):
                 same = _same_captions([of[task] for of in runs], found.left_out)
                 aligned, counts = align_task(same)
@@ -151,7 +203,7 @@ def _shared(panel: Panel, judges: Sequence[Judge]) -> Shared:
                     }
                 )  # fmt: skip
                 if len(aligned[0].rows):
-                    found.tables.append((captioner, tuple(aligned)))
+                    found.tables.append((captioner, aligned))
     return found
 
 
@@ -160,125 +212,48 @@ def _same_captions(tables: Sequence[TaskTable], left_out: Counter[str]) -> list[
     import pandas as pd
 
     captions = pd.concat([table.captions().assign(side=i) for i, table in enumerate(tables)])
-    captions["is_gone"] = (
-        captions["is_empty"] | captions["is_dropped"] | captions["no_caption"].notna()
-    )
-    by_video = captions.groupby("video", sort=False)
+    is_missing = captions["is_empty"] | captions["is_dropped"] | captions["no_caption"].notna()
+    by_video = captions.assign(is_missing=is_missing).groupby("video", sort=False)
     is_judged = by_video["side"].nunique() == len(tables)
     differs = is_judged & (by_video["caption_digest"].nunique() > 1)
-    is_gone = is_judged & ~differs & by_video["is_gone"].any()
-    for flags, why in (
-        (~is_judged, _NOT_JUDGED),
-        (differs, "captions that differ between the judges"),
-        (is_gone, "captions without a word, which no judge is asked about"),
-    ):
-        left_out[why] += int(flags.sum())
-    kept = set(is_judged.index[is_judged & ~differs & ~is_gone])
+    is_silent = is_judged & ~differs & by_video["is_missing"].any()
+    left_out[_NOT_JUDGED] += int((~is_judged).sum())
+    left_out["captions that differ between the judges"] += int(differs.sum())
+    left_out["captions without a word, which no judge is asked about"] += int(is_silent.sum())
+    kept = is_judged.index[is_judged & ~differs & ~is_silent]
     return [table.only(table.rows[table.rows["video"].isin(kept)]) for table in tables]
 
 
-@dataclass(frozen=True, slots=True)
-class Units:
-    """Verdicts of several judges, or of the runs of one, on the same questions."""
-
-    metric: str
-    is_label: bool
-    rows: pd.DataFrame
-    """Columns 0, 1, ... hold each rater's label or number; others the video, captioner, groups."""
-    ratings: Ratings
-
-    def only(self, mask: Any) -> Units:  # noqa: ANN401 - of numpy
-        """Return some of the units."""
-        ratings = replace(self.ratings, codes=self.ratings.codes[mask])
-        return replace(self, rows=self.rows[mask], ratings=ratings)
-
-    def scored(self) -> Units:
-        """Return the units that all raters scored."""
-        return self.only((self.ratings.codes >= 0).all(axis=1))
-
-    def videos(self) -> Any:  # noqa: ANN401 - of numpy
-        """Return the index of each unit's video."""
-        return np.unique(self.rows["video"].to_numpy(str), return_inverse=True)[1]
-
-    def interval(self, coefficient: Coefficient) -> Interval:
-        """Return an agreement with its interval over videos."""
-        return agreement_interval(self.ratings, self.videos(), coefficient=coefficient)
-
-    def main(self) -> Interval:
-        """Return kappa of two raters' labels, or alpha of their numbers."""
-        return self.scored().interval("kappa" if self.is_label else "interval")
-
-    def agreement(self) -> Document:
-        """Return all coefficients, over the units that all raters scored."""
-        scored = self.scored()
-        codes = scored.ratings.codes
-        n, is_pair = len(codes), codes.shape[1] == 2
-        correlation = None
-        if is_pair and not self.is_label:
-            first, second = (scored.rows[side].astype(float).tolist() for side in (0, 1))
-            correlation = pearson_interval(first, second, scored.videos())
-        return {
-            "measure": "verdict" if self.is_label else self.metric,
-            "n_units": n,
-            "n_unscored": len(self.rows) - n,
-            "same": float((codes == codes[:, :1]).all(axis=1).mean()) if n else None,
-            "kappa": scored.interval("kappa") if self.is_label and is_pair else None,
-            "ac1": scored.interval("ac1") if self.is_label else None,
-            "alpha": scored.interval("nominal" if self.is_label else "interval"),
-            "correlation": correlation,
-        }
-
-    def confusion(self) -> Document:
-        """Return the table of two raters' labels, a row per label of the first."""
-        counts = kappa_parts(self.scored().ratings).sum(axis=0)
-        labels = list(map(str, self.ratings.categories))
-        return {"labels": labels, "counts": counts.astype(int).tolist()}
-
-
-def _all_units(shared: Shared, n_runs: int | None = None) -> dict[str, Units]:
+def _all_units(shared: Shared, n_runs: int = 0) -> dict[str, Units]:
     """Return the units of each metric that reads something different, the headline's first.
 
-    None if the judge's replies say what was asked: there is nothing to match.
-
-    Args:
-        shared: Captions.
-        n_runs: Runs of the only judge that are raters; ``None`` if the judges are.
+    None if the judge's replies say what was asked: there is nothing to match. Raters are the runs
+    of the only judge, or with 0 runs the judges.
     """
     benchmark = shared.benchmark
     if not benchmark.counts_ahead:
         return {}
-    names = dict.fromkeys(map(benchmark.source_of_values, benchmark.metrics))
-    main = benchmark.source_of_values(benchmark.headline)
-    return {
-        name: _units(shared, name, n_runs) for name in sorted(names, key=lambda name: name != main)
-    }
+    names = map(benchmark.source_of_values, (benchmark.headline, *benchmark.metrics))
+    return {name: _units(shared, name, n_runs) for name in dict.fromkeys(names)}
 
 
-def _units(shared: Shared, metric: str, n_runs: int | None) -> Units:
+def _units(shared: Shared, metric: str, n_runs: int) -> Units:
     import pandas as pd
 
-    found: list[pd.DataFrame] = []
-    for captioner, tables in shared.tables:
-        if n_runs is None:
-            sides = [_singles(table, metric) for table in tables]
-            found += _matched(captioner, sides, max(table.n_runs for table in tables))
-        else:
-            rows = _singles(tables[0], metric)
-            rows = rows[rows.groupby("caption")["run"].transform("max") == n_runs - 1]
-            of_runs = [rows[rows["run"] == run].assign(run=0) for run in range(n_runs)]
-            found += _matched(captioner, of_runs, 1)
     n_raters = n_runs or (len(shared.tables[0][1]) if shared.tables else 0)
-    rows = pd.concat(found or [pd.DataFrame(columns=["video", *range(n_raters)])])
-    columns = [
-        [None if value is None or value != value else value for value in rows[place]]
-        for place in range(n_raters)
-    ]
-    labels = tuple(shared.benchmark.metrics[metric].labels)
-    ratings = ratings_of(list(zip(*columns, strict=True)), labels)
-    if rows.empty:
-        ratings = replace(ratings, codes=np.empty((0, n_raters), dtype=np.intp))
-    is_label = bool(labels) or isinstance(next(iter(ratings.categories), None), str)
-    return Units(metric, is_label, rows, ratings)
+    found: list[pd.DataFrame] = [pd.DataFrame(columns=["video", *range(n_raters)])]
+    for captioner, tables in shared.tables:
+        sides, n_of_each = [_singles(table, metric) for table in tables], 1
+        if n_runs:
+            rows = sides[0]
+            rows = rows[rows.groupby("caption")["run"].transform("max") == n_runs - 1]
+            sides = [rows[rows["run"] == run].assign(run=0) for run in range(n_runs)]
+        else:
+            n_of_each = max(table.n_runs for table in tables)
+        matched = _matched(sides, n_of_each)
+        found += [rows.assign(captioners=captioner) for rows in matched]
+    rows = pd.concat(found[1:] or found)
+    return Units(metric, shared.benchmark.metrics[metric].labels, n_raters, rows)
 
 
 def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
@@ -291,16 +266,14 @@ def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
     return rows.assign(value=values.astype(object), question=text, tasks=table.task)
 
 
-def _matched(captioner: str, sides: Sequence[pd.DataFrame], n_runs: int) -> Iterator[pd.DataFrame]:
+def _matched(sides: Sequence[pd.DataFrame], n_runs: int) -> Iterator[pd.DataFrame]:
     """Match questions and judge runs of raters, a column each; fewer runs count again."""
     for run in range(n_runs):
-        runs = [
-            of[of["run"] == run % (int(of["run"].max()) + 1)] if len(of) else of for of in sides
-        ]
-        rows = runs[0].drop(columns="value").set_index(_KEY)
+        runs = [of[of["run"] == run % (of["run"].max() + 1)].set_index(_KEY) for of in sides]
+        rows = runs[0].drop(columns="value")
         for place, of in enumerate(runs):
-            rows[place] = of.set_index(_KEY)["value"].astype(object)
-        yield rows.reset_index().assign(captioners=captioner)
+            rows[place] = of["value"]
+        yield rows.reset_index()
 
 
 def _agreements(shared: Shared) -> list[Document]:
@@ -314,7 +287,7 @@ def _judge(panel: Panel, judge: Judge) -> Document:
         "name": judge.name,
         "n_runs": n_runs,
         "n_captions": sum(len(table.captions()) for _, (table,) in shared.tables),
-        "price": price_of(run for of in judge.runs.values() for run in of.runs),
+        "price": _price(run for of in judge.runs.values() for run in of.runs),
         "own_runs": [of.agreement() for of in units.values()],
     }
 
@@ -329,14 +302,13 @@ def _pair(panel: Panel, reference: Judge, other: Judge) -> Document:
     if not shared.tables:
         return found
     units = _all_units(shared)
-    label = next((of for of in units.values() if of.is_label), None)
+    label = next((of for of in units.values() if of.labels), None)
     rows, n_left_out = _leniency(shared, units)
-    captions = [table.captions() for _, (table, _) in shared.tables]
     owners = list(dict.fromkeys(captioner for captioner, _ in shared.tables))
     return found | {
         "captioners": owners,
-        "n_captions": sum(map(len, captions)),
-        "n_videos": len({video for of in captions for video in of["video"]}),
+        "n_captions": sum(len(table.captions()) for _, (table, _) in shared.tables),
+        "n_videos": len(shared.side(0).videos()),
         "agreements": [of.agreement() for of in units.values()],
         "confusion": None if label is None else label.confusion(),
         "leniency": rows,
@@ -352,33 +324,31 @@ def _leniency(shared: Shared, units: Mapping[str, Units]) -> tuple[list[Document
     Also returns the number of groups that are left out.
     """
     benchmark = shared.benchmark
-    metrics = sorted(benchmark.metrics, key=lambda name: name != benchmark.headline)
-    found = [_row(shared, *ALL, metric, units.get(metric)) for metric in metrics]
-    groups, n_left_out = _groups(benchmark, next(iter(units.values()))) if units else ([], 0)
+    metrics = dict.fromkeys((benchmark.headline, *benchmark.metrics))
+    rows = [_row(shared, *ALL, metric, units.get(metric)) for metric in metrics]
+    groups, n_left_out = _groups(benchmark, next(iter(units.values())).rows) if units else ([], 0)
+    families: dict[tuple[str, str], list[Document]] = {}
     for section, group in groups:
         for metric, of in units.items():
-            own = of.only((of.rows[section] == group).to_numpy())
-            found.append(_row(shared, section, group, metric, own))
-    rows = [row for row in found if row is not None]
-    families: dict[tuple[str, str], list[Document]] = {}
-    for row in rows:
-        if (row["section"], row["group"]) != ALL:
-            families.setdefault((row["section"], row["metric"]), []).append(row)
+            own = of._replace(rows=of.rows[of.rows[section] == group])
+            row = _row(shared, section, group, metric, own)
+            if row is not None:
+                rows.append(row)
+                families.setdefault((section, metric), []).append(row)
     for family in families.values():
         corrected = holm([row["difference"].p_value for row in family])
         for row, p_value in zip(family, corrected, strict=True):
             row["p_holm"] = p_value
-    return rows, n_left_out
+    return [row for row in rows if row is not None], n_left_out
 
 
 def _row(
     shared: Shared, section: str, group: str, metric: str, units: Units | None
 ) -> Document | None:
     """Return a metric under both judges over a part; ``None`` without a value there."""
-    captioner = group if section == "captioners" else None
-    task = group if section == "tasks" else None
-    is_whole = section in (ALL[0], "captioners", "tasks")
+    captioner, task = (group if section == of else "" for of in ("captioners", "tasks"))
     sides = [shared.side(place, captioner, task) for place in (1, 0)]
+    is_whole = section == ALL[0] or captioner or task
     found = parts_of(sides, metric, None if is_whole else (section, group))
     if found is None:
         return None
@@ -400,26 +370,25 @@ def _row(
     }
 
 
-def _score(parts: Any, scale: float) -> float:  # noqa: ANN401 - numpy's arrays
-    """Return a metric over the videos that have a part in it, mean over judge runs."""
+def _score(parts: Floats, scale: float) -> float:
     return float(values_of_runs(parts, scale=scale).mean())
 
 
-def _groups(benchmark: Benchmark[Any, Any], units: Units) -> tuple[list[tuple[str, str]], int]:
+def _groups(
+    benchmark: Benchmark[Any, Any], rows: pd.DataFrame
+) -> tuple[list[tuple[str, str]], int]:
     """Return the groups to look at, captioners and tasks first, and how many are left out."""
     chosen: list[tuple[str, str]] = []
     n_left_out = 0
+    # The breakdown has a group per aspect.
     has_aspects = all(task.aspect is not None for task in benchmark.tasks.values())
-    for section in ("captioners", "tasks", *benchmark.sections):
-        if section not in units.rows or (section == "tasks" and has_aspects):
-            continue  # the breakdown has a group per aspect
-        named = benchmark.sections.get(section, ())
-        counts = ordered_groups(units.rows[section], named)
-        if section in ("captioners", "tasks") and len(counts) < 2:
-            continue
-        others = large = [name for name in counts if name not in named]
-        if section in benchmark.sections:
-            large = [name for name in others[:_MAX_GROUPS] if counts[name] >= _MIN_UNITS]
+    for section in ("captioners", *(() if has_aspects else ("tasks",))):
+        names = ordered_groups(rows[section], ())
+        chosen += [(section, name) for name in names] if len(names) > 1 else []
+    for section, named in benchmark.sections.items():
+        counts = ordered_groups(rows[section], named) if section in rows else {}
+        others = [name for name in counts if name not in named]
+        large = [name for name in others[:_MAX_GROUPS] if counts[name] >= _MIN_UNITS]
         n_left_out += len(others) - len(large)
         chosen += [(section, name) for name in counts if name in (*named, *large)]
     return chosen, n_left_out
@@ -432,13 +401,14 @@ def _slope(shared: Shared) -> Document | None:
     headline = shared.benchmark.headline
     if shared.benchmark.metrics[headline].ratios is None:
         return None
-    scores = [
-        tables[0].captions()[["video", "n_words"]].assign(
-            first=caption_scores(tables[0], headline), other=caption_scores(tables[1], headline)
-        )
-        for _, tables in shared.tables
-    ]  # fmt: skip
-    rows = pd.concat(scores).dropna()
+    rows = pd.concat(
+        [
+            first.captions()[["video", "n_words"]].assign(
+                first=caption_scores(first, headline), other=caption_scores(other, headline)
+            )
+            for _, (first, other) in shared.tables
+        ]
+    ).dropna()
     if rows.empty:
         return None
     apart = (rows["other"].astype(float) - rows["first"].astype(float)).tolist()
@@ -460,22 +430,20 @@ def _ranking(shared: Shared, captioners: Sequence[str]) -> Document | None:
     if len(scores) < 2:
         return None
     sign = -1 if metric.higher_is_better else 1
-    tables = [
+    first, other = (
         sorted(((c, of[side]) for c, of in scores.items()), key=lambda row: sign * row[1])
         for side in (0, 1)
-    ]
+    )
     swaps = []
-    for a, b in combinations(scores, 2):
-        if (scores[a][0] - scores[b][0]) * (scores[a][1] - scores[b][1]) < 0:
-            first, second = (a, b) if scores[a][0] > scores[b][0] else (b, a)
-            sides = [_difference(shared, first, second, side) for side in (0, 1)]
-            swaps.append({"captioners": [first, second], "reference": sides[0], "other": sides[1]})
-    first_judge, other_judge = zip(*scores.values(), strict=True)
-    tau = kendall_tau(first_judge, [[score] for score in other_judge], variant="b")
-    return {
-        "metric": headline, "reference": tables[0], "other": tables[1], "tau_b": tau,
-        "swaps": swaps,
-    }  # fmt: skip
+    for pair in combinations(scores, 2):
+        apart = [scores[pair[0]][side] - scores[pair[1]][side] for side in (0, 1)]
+        if apart[0] * apart[1] < 0:
+            a, b = pair if apart[0] > 0 else pair[::-1]
+            sides = [_difference(shared, a, b, side) for side in (0, 1)]
+            swaps.append({"captioners": [a, b], "reference": sides[0], "other": sides[1]})
+    by_first, by_other = zip(*scores.values(), strict=True)
+    tau = kendall_tau(by_first, [[score] for score in by_other], variant="b")
+    return {"metric": headline, "reference": first, "other": other, "tau_b": tau, "swaps": swaps}
 
 
 def is_significant(swap: Document) -> bool:
@@ -487,9 +455,9 @@ def is_significant(swap: Document) -> bool:
 def _difference(shared: Shared, first: str, second: str, side: int) -> Difference:
     """Return the first captioner's headline minus the second's under a judge, on shared videos."""
     both = [shared.side(side, name) for name in (first, second)]
-    videos = set.intersection(*({v for t in of.tables for v in t.rows["video"]} for of in both))
+    videos = both[0].videos() & both[1].videos()
     cut = [
-        replace(of, tables=tuple(t.only(t.rows[t.rows["video"].isin(videos)]) for t in of.tables))
+        Verdicts("", tuple(t.only(t.rows[t.rows["video"].isin(videos)]) for t in of.tables), False)
         for of in both
     ]
     headline = shared.benchmark.headline
@@ -498,44 +466,26 @@ def _difference(shared: Shared, first: str, second: str, side: int) -> Differenc
     return paired_interval(*sides, scale=shared.benchmark.metrics[headline].scale)
 
 
-def price_of(runs: Iterable[RunResults]) -> Document:
+def _price(runs: Iterable[RunResults]) -> Document:
     """Return what some runs cost together, by their judging documents."""
     documents = [run.judging for run in runs]
-    dollars = [_member(document, "judging", "usd") for document in documents]
-    known = [float(usd) for usd in dollars if isinstance(usd, int | float)]
-    usd = sum(known) if len(known) == len(dollars) else None
+    dollars = [member(of, "judging", "usd") for of in documents]
+    is_known = all(isinstance(usd, int | float) for usd in dollars)
+    usd = float(sum(dollars)) if is_known else None
     n_calls = n_unpaid = n_verdicts = 0
-    for document in documents:
-        n_calls += _count(document, "judging", "calls")
-        n_unpaid += _count(document, "judging", "shared")
-        for endpoint in _names(document, "judging", "from_store"):
-            n_unpaid += _count(document, "judging", "from_store", endpoint)
-        for task in _names(document, "tasks"):
+    for of in documents:
+        n_calls += member(of, "judging", "calls") or 0
+        n_unpaid += member(of, "judging", "shared") or 0
+        n_unpaid += sum((member(of, "judging", "from_store") or {}).values())
+        for task in (member(of, "tasks") or {}).values():
             # Groups count their tasks' questions again.
-            if not _member(document, "tasks", task, "tasks"):
-                n_verdicts += _count(document, "tasks", task, "unscored", "of")
+            n_verdicts += 0 if member(task, "tasks") else member(task, "unscored", "of") or 0
     price = None
     if usd is not None and n_calls and n_verdicts:
         price = 1000 * usd / n_calls * (n_calls + n_unpaid) / n_verdicts
     return {
         "usd": usd, "n_calls": n_calls, "n_unpaid": n_unpaid, "usd_per_1000_verdicts": price,
     }  # fmt: skip
-
-
-def _member(document: Any, *names: str) -> Any:  # noqa: ANN401 - of JSON's types
-    for name in names:
-        document = document.get(name) if isinstance(document, Mapping) else None
-    return document
-
-
-def _names(document: Mapping[str, object], *names: str) -> list[str]:
-    member = _member(document, *names)
-    return list(member) if isinstance(member, Mapping) else []
-
-
-def _count(document: Mapping[str, object], *names: str) -> int:
-    count = _member(document, *names)
-    return count if isinstance(count, int) else 0
 
 
 def units_of(found: Document) -> Iterator[Document]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import captioners_of, members_of
-from lmms_eval_captions.analysis.results_folder import (
-    RunResults,
-    read_all_results,
-)
+from lmms_eval_captions.analysis.results_folder import RunResults, read_all_results
 from lmms_eval_captions.analysis.task_table import TaskTable, read_table
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
@@ -21,11 +18,9 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     DISTRIBUTION,
     DOUBTS,
     QUESTIONS,
-    RESULTS,
     SERVED,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path
 
 _NOT_OF_JUDGE: Final = frozenset(
     {"unscored", *COUNTS, "limit", "offset", "runs", "scoring", "con",
@@ -33,12 +28,8 @@ _NOT_OF_JUDGE: Final = frozenset(
 )  # fmt: skip
 """Fields of the signature that say what was judged, or what came of it, not who judged."""
 
-_Digests = dict[tuple[str, str, int], str]
-"""Task, video and copy to the caption's digest."""
 
-
-@dataclass(frozen=True, slots=True)
-class JudgedRun:
+class JudgedRun(NamedTuple):
     """Verdicts of one judge on the captions of one captioner."""
 
     name: str
@@ -54,25 +45,19 @@ class JudgedRun:
         return " + ".join(dict.fromkeys(str(t.head["judge"]) for t in self.tables.values()))
 
     @property
-    def place(self) -> tuple[Path, frozenset[str]]:
+    def origin(self) -> tuple[Path, frozenset[str]]:
         """Folder of the results, and the names under which the judge answered."""
         served = {t.signature.fields.get(SERVED, "") for t in self.tables.values()}
         return self.runs[-1].path.parent, frozenset(served - {""})
 
     def fields(self, left_out: frozenset[str] = _NOT_OF_JUDGE) -> dict[str, dict[str, str]]:
         """Return what the signature of each task says of the judge."""
-        return {
-            task: {
-                name: value
-                for name, value in {
-                    "judge": str(table.head["judge"]),
-                    "protocol": str(table.head["protocol"]),
-                    **table.signature.fields,
-                }.items()
-                if name not in left_out
-            }
-            for task, table in self.tables.items()
-        }
+        found = {}
+        for task, table in self.tables.items():
+            head = {name: str(table.head[name]) for name in ("judge", "protocol")}
+            fields = {**head, **table.signature.fields}
+            found[task] = {name: value for name, value in fields.items() if name not in left_out}
+        return found
 
     def has_judge_of(self, other: JudgedRun) -> bool:
         """Return if the judge, and how it was asked, is the same in the tasks of both."""
@@ -86,7 +71,7 @@ class Judge:
     """One judge with its runs over captioners."""
 
     name: str
-    runs: dict[int, JudgedRun] = field(default_factory=dict)
+    runs: dict[int, JudgedRun]
     """By the captioner's place."""
 
     @property
@@ -95,24 +80,21 @@ class Judge:
         return max(table.n_runs for run in self.runs.values() for table in run.tables.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(NamedTuple):
     """The judges of one benchmark."""
 
     name: str
     benchmark: Benchmark[Any, Any]
-    tasks: tuple[str, ...]
-    captioners: tuple[str, ...]
-    judges: tuple[Judge, ...]
+    tasks: list[str]
+    captioners: list[str]
+    judges: list[Judge]
     """The reference first."""
 
 
 def runs_below(folders: Sequence[Path], chosen: set[str] | None) -> list[JudgedRun]:
     """Return every run of every model below some folders, those of a model from the oldest on.
 
-    Args:
-        folders: As lmms-eval's ``--output_path``.
-        chosen: Tasks to look at; ``None`` for all.
+    Only the chosen tasks are read, by default all.
 
     Raises:
         DataError: If one cannot be read, or there are no verdicts of these tasks.
@@ -123,10 +105,9 @@ def runs_below(folders: Sequence[Path], chosen: set[str] | None) -> list[JudgedR
     found = []
     for name, runs in zip(names, models, strict=True):
         for run in runs:
-            stamp = run.path.name.removesuffix(RESULTS)
             tables = {}
             for task in run.tasks:
-                path = verdict_path(run.path.parent, stamp, task)
+                path = run.verdict_path(task)
                 is_wanted = task in our_benchmarks() and (chosen is None or task in chosen)
                 if is_wanted and members_of(run, task) and (path.is_file() or run is runs[-1]):
                     tables[task] = read_table(path, task)
@@ -151,43 +132,37 @@ def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
     panels = []
     for name, benchmark in all_benchmarks().items():
         own = [
-            replace(run, tables=tables)
+            run._replace(tables=tables)
             for run in runs
             if (tables := {t: of for t, of in run.tables.items() if t in benchmark.tasks})
         ]
         if own:
             captioners = _captioners(own)
-            present = {task for run in own for task in run.tables}
-            tasks = tuple(task for task in benchmark.tasks if task in present)
+            tasks = [task for task in benchmark.tasks if any(task in run.tables for run in own)]
             names = _captioner_names(own, captioners)
-            panels.append(Panel(name, benchmark, tasks, names, tuple(_judges(own, captioners))))
+            panels.append(Panel(name, benchmark, tasks, names, _judges(own, captioners)))
     return panels
 
 
 def _captioners(runs: Sequence[JudgedRun]) -> list[int]:
     """Return the place of each run's captioner among them."""
-    known: list[_Digests] = []
+    known: list[dict[object, str]] = []
     places: list[int] = []
     for run in runs:
-        own: _Digests = {
-            (task, video, copy): digest
-            for task, table in run.tables.items()
-            for video, copy, digest in table.captions()[
-                ["video", "copy", "caption_digest"]
-            ].itertuples(index=False)
-        }
+        own: dict[object, str] = {}
+        for task, table in run.tables.items():
+            captions = table.captions()[["video", "copy", "caption_digest"]]
+            own |= {(task, *key): digest for *key, digest in captions.itertuples(index=False)}
         place = next((i for i, other in enumerate(known) if _are_same(own, other)), len(known))
-        if place == len(known):
-            known.append({})
+        known += [{}] * (place == len(known))
         known[place] = {**own, **known[place]}
         places.append(place)
     return places
 
 
-def _are_same(first: _Digests, second: _Digests) -> bool:
+def _are_same(first: Mapping[object, str], second: Mapping[object, str]) -> bool:
     shared = [(first[key], second[key]) for key in first.keys() & second.keys()]
-    n_equal = sum(a == b != "" for a, b in shared)
-    return 2 * n_equal > sum(a != "" or b != "" for a, b in shared)
+    return 2 * sum(a == b != "" for a, b in shared) > sum(any(pair) for pair in shared)
 
 
 def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]:
@@ -201,19 +176,18 @@ def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]
         alike = [j for j in judges if all(run.has_judge_of(other) for other in j.runs.values())]
         for judge in alike:
             before = judge.runs.get(captioner)
-            if before is not None and before.place == run.place:
-                judge.runs[captioner] = replace(
-                    run, runs=(*before.runs, *run.runs), tables={**before.tables, **run.tables}
-                )
+            if before is not None and before.origin == run.origin:
+                tables = {**before.tables, **run.tables}
+                judge.runs[captioner] = JudgedRun(run.name, (*before.runs, *run.runs), tables)
                 break
         else:
             free = [judge for judge in alike if captioner not in judge.runs]
             # Prefer the one that answered under the same name.
-            free.sort(key=lambda judge: next(iter(judge.runs.values())).place[1] != run.place[1])
-            if not free:
-                free = [Judge(run.judge)]
-                judges += free
-            free[0].runs[captioner] = run
+            free.sort(key=lambda judge: next(iter(judge.runs.values())).origin[1] != run.origin[1])
+            if free:
+                free[0].runs[captioner] = run
+            else:
+                judges.append(Judge(run.judge, {captioner: run}))
     _name_judges(judges)
     return judges
 
@@ -230,23 +204,20 @@ def _name_judges(judges: Sequence[Judge]) -> None:
             {key: value for of in first.fields(left_out).values() for key, value in of.items()}
             for first in firsts
         ]
-        keys = [
-            key
-            for key in dict.fromkeys(key for of in details for key in of)
-            if len({of.get(key) for of in details}) > 1
-        ]
+        known = dict.fromkeys(key for of in details for key in of)
+        keys = [key for key in known if len({of.get(key) for of in details}) > 1]
         words = [", ".join(f"{k} {of[k]}" for k in keys if k in of) for of in details]
         for judge, first, text in zip(alike, firsts, words, strict=True):
             shown = text if words.count(text) == 1 else first.name
             judge.name = f"{name} ({shown or 'plain'})"
 
 
-def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> tuple[str, ...]:
+def _captioner_names(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[str]:
     """Name the captioners by what their folders have in common, else by their first folder."""
-    owned: list[list[str]] = [[] for _ in range(max(captioners) + 1)]
+    owned: dict[int, list[str]] = {}
     for run, place in zip(runs, captioners, strict=True):
-        owned[place].append(run.name)
-    ends = [{name.rpartition("/")[2] for name in own} for own in owned]
-    names = tuple(of.pop() if len(of) == 1 else "" for of in ends)
+        owned.setdefault(place, []).append(run.name)
+    ends = [{name.rpartition("/")[2] for name in own} for own in owned.values()]
+    names = [of.pop() if len(of) == 1 else "" for of in ends]
     is_clear = len(set(names)) == len(names) and all(names)
-    return names if is_clear else tuple(own[0] for own in owned)
+    return names if is_clear else [own[0] for own in owned.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_captions.analysis.agree.agreement import Document, is_significant, units_of
 from lmms_eval_captions.analysis.tables import (
@@ -18,6 +18,9 @@ from lmms_eval_captions.analysis.tables import (
     with_interval,
 )
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def parts_of(found: Document) -> list[Part]:
@@ -103,53 +106,49 @@ def _of_prices(price: Document, reference: Document) -> Iterator[str]:
         yield f"{own / other:.2g} of the price"
 
 
-def _judges(found: Document) -> Any:  # noqa: ANN401 - of pandas
-    rows = [
-        [
-            judge["name"], f"{judge['n_captions']:,}", str(judge["n_runs"]),
-            f"{judge['price']['n_calls']:,}", f"{judge['price']['n_unpaid']:,}",
-            _dollars(judge["price"]["usd"]), _dollars(judge["price"]["usd_per_1000_verdicts"]),
-        ]
-        for judge in found["judges"]
-    ]  # fmt: skip
+def _judges(found: Document) -> pd.DataFrame:
+    rows = []
+    for judge in found["judges"]:
+        price = judge["price"]
+        dollars = [price["usd"], price["usd_per_1000_verdicts"]]
+        counts = [judge["n_captions"], judge["n_runs"], price["n_calls"], price["n_unpaid"]]
+        shown = [None if usd is None else f"{usd:,.2f}" for usd in dollars]
+        rows.append([judge["name"], *counts, *shown])
     header = ["judge", "captions", "runs", "calls", "from cache", "USD", "USD per 1,000 verdicts"]
     return table(header, rows)
 
 
-def _agreements(found: Document) -> Iterator[tuple[str, Any]]:
-    for is_label in (True, False):
-        chosen = [of for of in units_of(found) if (of["ac1"] is not None) == is_label]
-        names = ("kappa", "ac1", "alpha") if is_label else ("alpha", "correlation")
-        rows = [
-            [
-                " / ".join(filter(None, of["of"])),
-                *([] if is_label else [of["measure"]]),
-                f"{of['n_units']:,}",
-                *([_percent(of["same"])] if is_label else []),
-                *(with_interval(of[name]) for name in names),
-            ]
-            for of in chosen
-        ]
-        header = (
-            ["verdicts", "n", "same", "Cohen's kappa", "Gwet's AC1", "Krippendorff's alpha"]
-            if is_label
-            else ["numbers", "metric", "n", "Krippendorff's alpha", "Pearson's r"]
-        )
-        if rows:
-            yield "Agreement", table(header, rows)
+def _agreements(found: Document) -> Iterator[tuple[str, pd.DataFrame]]:
+    units = [{"who": " / ".join(filter(None, of["of"])), **of} for of in units_of(found)]
+    labels = [
+        [of["who"], of["n_units"], _percent(of["same"]), of["kappa"], of["ac1"], of["alpha"]]
+        for of in units
+        if of["ac1"] is not None
+    ]
+    numbers = [
+        [of["who"], of["measure"], of["n_units"], of["alpha"], of["correlation"]]
+        for of in units
+        if of["ac1"] is None
+    ]
+    if labels:
+        names = ["verdicts", "n", "same", "Cohen's kappa", "Gwet's AC1", "Krippendorff's alpha"]
+        yield "Agreement", table(names, labels)
+    if numbers:
+        names = ["numbers", "metric", "n", "Krippendorff's alpha", "Pearson's r"]
+        yield "Agreement", table(names, numbers)
 
 
 def _pair(pair: Document) -> Part:
     tables = list(_leniency(pair))
     if pair["confusion"] is not None:
         labels, counts = pair["confusion"]["labels"], pair["confusion"]["counts"]
-        rows = [[name, *(f"{n:,}" for n in row)] for name, row in zip(labels, counts, strict=True)]
+        rows = [[name, *row] for name, row in zip(labels, counts, strict=True)]
         title = f"Verdicts of {pair['reference']} (rows) and {pair['other']} (columns)"
         tables.append((title, table(["", *labels], rows)))
     if pair["ranking"] is not None:
         ranking = pair["ranking"]
         rows = [
-            [str(rank), first, number(a), second, number(b)]
+            [str(rank), first, a, second, b]
             for rank, ((first, a), (second, b)) in enumerate(
                 zip(ranking["reference"], ranking["other"], strict=True), 1
             )
@@ -161,27 +160,25 @@ def _pair(pair: Document) -> Part:
     return Part(title, (), tables, list(_notes(pair)))
 
 
-def _leniency(pair: Document) -> Iterator[tuple[str, Any]]:
+def _leniency(pair: Document) -> Iterator[tuple[str, pd.DataFrame]]:
     for section in dict.fromkeys(row["section"] for row in pair["leniency"]):
         rows = [row for row in pair["leniency"] if row["section"] == section]
         is_all = section == ALL[0]
-        metrics = {row["metric"] for row in rows}
+        names = ["group"] if not is_all else []
+        if is_all or len({row["metric"] for row in rows}) > 1:
+            names.append("metric")
         cells = [
             [
-                row["metric"] if is_all else row["group"],
-                *([row["metric"]] if len(metrics) > 1 and not is_all else []),
-                NONE if row["n_units"] is None else f"{row['n_units']:,}",
-                with_interval(row["agreement"]), number(row["reference"]), number(row["other"]),
-                with_interval(row["difference"], sign="+"),
+                *(row[name] for name in names),
+                *(row[name] for name in ("n_units", "agreement", "reference", "other")),
+                row["difference"],
                 p_text(row["difference"].p_value if is_all else row["p_holm"]),
             ]
             for row in rows
-        ]  # fmt: skip
+        ]
         title = "Who is more lenient" if is_all else f"By {section.replace('_', ' ')}"
-        extra = ["metric"] if len(metrics) > 1 and not is_all else []
-        p_name = "p" if is_all else "p (Holm)"
-        sides = [pair["reference"], pair["other"]]
-        yield title, table(["", *extra, "n", "agreement", *sides, "difference", p_name], cells)
+        header = ["", *names[1:], "n", "agreement", pair["reference"], pair["other"], "difference"]
+        yield title, table([*header, "p" if is_all else "p (Holm)"], cells)
 
 
 def _notes(pair: Document) -> Iterator[str]:
@@ -194,8 +191,15 @@ def _notes(pair: Document) -> Iterator[str]:
         yield f"left out: {'; '.join(f'{n:,} {what}' for what, n in pair['left_out'].items())}"
     if pair["n_groups_left_out"]:
         yield f"{pair['n_groups_left_out']:,} smaller groups are not shown"
-    if pair["slope"] is not None:
-        yield _slope(pair)
+    slope = pair["slope"]
+    if slope is not None and isnan(slope["slope"]):
+        yield "all captions have the same number of words"
+    elif slope is not None:
+        shown = interval_text(slope["slope"], slope["low"], slope["high"], sign="+")
+        yield (
+            f"for 100 words more in a caption, {pair['other']} gives {shown} points more than "
+            f"{pair['reference']}"
+        )
     if pair["ranking"] is not None:
         yield f"Kendall's tau-b of the captioners' scores: {number(pair['ranking']['tau_b'])}"
         for swap in pair["ranking"]["swaps"]:
@@ -207,23 +211,8 @@ def _notes(pair: Document) -> Iterator[str]:
             )
 
 
-def _slope(pair: Document) -> str:
-    slope = pair["slope"]
-    if isnan(slope["slope"]):
-        return "all captions have the same number of words"
-    shown = interval_text(slope["slope"], slope["low"], slope["high"], sign="+")
-    return (
-        f"for 100 words more in a caption, {pair['other']} gives {shown} points more than "
-        f"{pair['reference']}"
-    )
-
-
 def _percent(share: float | None) -> str:
     return NONE if share is None else f"{share:.1%}"
-
-
-def _dollars(usd: float | None) -> str:
-    return NONE if usd is None else f"{usd:,.2f}"
 
 
 def documents(several: Sequence[Document]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from math import isnan
@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
-from lmms_eval_captions.analysis.alignment import Counts, align
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
-from lmms_eval_captions.analysis.parts import (
-    Group,
-    VideoParts,
-    group_counts,
-    groups_of,
-    parts_of,
-    tasks_of_groups,
-)
-from lmms_eval_captions.analysis.task_table import Verdicts, differences
+from lmms_eval_captions.analysis.parts import VideoParts, group_counts, is_by_task, parts_of
+from lmms_eval_captions.analysis.task_table import Counts, Verdicts, align, differences
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
 from lmms_eval_captions.metrics.intervals import Interval, intervals
@@ -34,7 +26,7 @@ from lmms_eval_captions.metrics.paired import (
 from lmms_eval_captions.metrics.parts import influences_of_videos, values_of_runs
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.metrics.parts import RatioParts
+    from lmms_eval_captions.metrics.parts import Floats, RatioParts
 
 Outcome = Literal["better", "worse", "tied", "unknown"]
 Document = dict[str, Any]
@@ -48,6 +40,8 @@ MAX_GROUPS: Final = 40
 """Groups of a section that are compared, the largest."""
 _N_MOVED: Final = 5
 """Videos in each direction that are listed as moving the difference most."""
+_NOTHING: Final = 1e-9
+"""A smaller difference of two numbers is rounding."""
 
 
 class Cell(NamedTuple):
@@ -60,24 +54,28 @@ class Cell(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """A captioner minus another, on the same questions."""
+    """A captioner minus another, on the same questions.
+
+    The p-value is adjusted for the family of tests, see :meth:`Comparer.contrasts`. The interval is
+    simultaneous: it excludes 0 exactly if the p-value is below 0.05.
+    """
 
     difference: Difference
     """With an interval and p-value of its own."""
     p_value: float | None
-    """Adjusted for the family of tests, see :meth:`Comparer.contrasts`."""
     interval: tuple[float, float] | None
-    """Simultaneous 95% interval: it excludes 0 exactly if ``p_value`` is below 0.05."""
     outcome: Outcome
     """Result of the second captioner; ``tied`` without a significant difference."""
 
 
+Contrasts = Mapping[Cell, Mapping[Pair, Contrast]]
+
+
 class Row(NamedTuple):
-    """A cell of all captioners."""
+    """A cell of all captioners, with the value of each."""
 
     cell: Cell
     values: Sequence[Interval]
-    """One per captioner."""
     contrasts: Mapping[Pair, Contrast]
 
 
@@ -91,8 +89,7 @@ class Ranked(NamedTuple):
     """First and last rank that the significant differences leave open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(NamedTuple):
     """A task or group of all captioners, on the questions that all have a verdict on."""
 
     name: str
@@ -107,12 +104,17 @@ class Compared:
     ranking: Sequence[Ranked]
     """Best first; empty if the headline has no value."""
     flips: Mapping[int, Document]
-    """Captioner to its verdicts next to the first captioner's, see :func:`flips_of`."""
+    """Captioner to its verdicts next to the first captioner's, see :func:`_flips`."""
     moved: Mapping[int, list[Document]]
     """Captioner to the videos that move its difference to the first most."""
     lengths: Sequence[Document]
     """Captions, empty ones, and mean words and T5 tokens of each captioner."""
     warnings: Sequence[str]
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        return [*self.overall, *(row for rows in self.sections.values() for row in rows)]
 
     def headline(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows of the benchmark's headline."""
@@ -135,18 +137,12 @@ class Comparer:
         self.captioners = captioners
         self.names = [captioner.name for captioner in captioners]
         self._across_judges = across_judges
-        self._families: dict[int, dict[Cell, dict[Pair, Contrast]]] = {}
-        self.aligned = cache(self._align)
-        self.parts = cache(self._parts_of)
-        self._grouped = cache(self._groups_of)
+        self.aligned = cache(self._aligned)
+        self.contrasts = cache(self._contrasts)
+        self._parts = cache(self._parts_of)
 
-    def _align(self, name: str) -> tuple[list[Verdicts], Counts, list[str]]:
-        """Return the verdicts on what all captioners have, what was left out, and warnings.
-
-        Raises:
-            DataError: If the captioners were judged in different ways.
-            NothingInCommonError: If no question has a verdict on all.
-        """
+    def _aligned(self, name: str) -> tuple[list[Verdicts], Counts, list[str]]:
+        """Return the verdicts on what all captioners have, what was left out, and warnings."""
         several = [captioner.verdicts(name) for captioner in self.captioners]
         sides, counts = align(several)
         if not counts.n_questions:
@@ -157,103 +153,99 @@ class Comparer:
         return sides, counts, list(self._warnings(name, several, counts))
 
     def compare(self, name: str, section: str | None = None) -> Compared:
-        """Compare the captioners on a task or a group.
+        """Compare the captioners on a task or group that all have, and on groups of a section.
 
         Args:
-            name: One that all have.
+            name: The task or group.
             section: Of the breakdown; ``None`` for the benchmark's first.
 
         Raises:
-            DataError: See :meth:`aligned`.
+            NothingInCommonError: If no question has a verdict on all.
+            DataError: If the captioners were judged in different ways.
         """
         sides, counts, warnings = self.aligned(name)
-        first = sides[0]
-        found = self.contrasts(first.benchmark)
-        cells = list(self._cells(name, section))
-        if section is not None and not {c for c in cells if c.section == section} <= found.keys():
-            own = [cell for cell in cells if cell.section == section]
-            found = {**found, **self._corrected(first.benchmark, own)}
-        rows = self._rows([cell for cell in cells if cell in found], found)
-        sections = dict.fromkeys(row.cell.section for row in rows if row.cell.section != ALL[0])
-        n_groups = len(self._grouped(name, section))
-        is_sampled = any(side.is_sampled for side in sides)
-        others = range(1, 1 if is_sampled else len(sides))
+        benchmark = sides[0].benchmark
+        cells, n_groups = self._cells(name, section)
+        found = self.contrasts(benchmark)
+        own = [cell for cell in cells if cell.section == section]
+        if not set(own) <= found.keys():
+            found = {**found, **self._corrected(benchmark, own)}
+        rows = self._rows(benchmark, [cell for cell in cells if cell in found], found)
         overall = [row for row in rows if row.cell.section == ALL[0]]
+        sections: dict[str, list[Row]] = {}
+        for row in rows[len(overall) :]:
+            sections.setdefault(row.cell.section, []).append(row)
+        is_sampled = any(side.is_sampled for side in sides)
+        others = () if is_sampled else range(1, len(sides))
+        flips = {place: _flips(sides[0], sides[place]) for place in others}
         return Compared(
             name=name,
-            benchmark=first.benchmark,
+            benchmark=benchmark,
             judge=_judge(sides, self.names),
             counts=counts,
             overall=overall,
-            sections={s: [row for row in rows if row.cell.section == s] for s in sections},
+            sections=sections,
             n_groups_left_out=max(0, n_groups - MAX_GROUPS),
-            ranking=_ranking(overall, first.benchmark),
-            flips={i: f for i in others if (f := flips_of(first, sides[i])) is not None},
-            moved={i: self._moved(name, i) for i in others},
+            ranking=_ranking(overall, benchmark),
+            flips={place: of for place, of in flips.items() if of is not None},
+            moved={place: self._moved(name, place) for place in others},
             lengths=list(map(_length, sides)),
             warnings=warnings,
         )
 
-    def contrasts(self, benchmark: Benchmark[Any, Any]) -> dict[Cell, dict[Pair, Contrast]]:
+    def _contrasts(self, benchmark: Benchmark[Any, Any]) -> Contrasts:
         """Return the differences of every two captioners in a benchmark, as one family of tests.
 
         The family of a metric holds all tasks and groups of the benchmark that the captioners have,
         each with the groups of its first section, and all pairs of captioners. So a p-value does
         not depend on which of them is shown.
         """
-        if id(benchmark) not in self._families:
-            cells: list[Cell] = []
-            for name in common_names(self.captioners):
-                try:
-                    if self.captioners[0].verdicts(name).benchmark is benchmark:
-                        self.aligned(name)
-                        cells += self._cells(name)
-                except DataError:
-                    continue  # told where it is shown
-            self._families[id(benchmark)] = self._corrected(benchmark, cells)
-        return self._families[id(benchmark)]
+        cells: list[Cell] = []
+        for name in common_names(self.captioners):
+            try:
+                if self.captioners[0].verdicts(name).benchmark is benchmark:
+                    cells += self._cells(name)[0]
+            except DataError:
+                continue  # reported where it is shown
+        return self._corrected(benchmark, cells)
 
-    def _cells(self, name: str, section: str | None = None) -> Iterator[Cell]:
-        """Yield what is compared of a task or group: all questions, its tasks, and groups."""
-        first = self.aligned(name)[0][0]
-        groups = list(self._grouped(name, section))[:MAX_GROUPS]
-        is_by_task = any(self._grouped(name, section).values())
-        for metric in first.benchmark.metrics:
-            yield Cell(name, metric)
-        for metric in first.benchmark.metrics if len(first.tables) > 1 and not is_by_task else ():
-            yield from (Cell(name, metric, TASKS, table.task) for table in first.tables)
-        for metric in first.benchmark.metrics:
-            yield from (Cell(name, metric, *group) for group in groups)
+    def _cells(self, name: str, section: str | None = None) -> tuple[list[Cell], int]:
+        """Return what is compared of a task or group: all questions, its tasks, and groups.
 
-    def _groups_of(self, name: str, section: str | None = None) -> dict[Group, str]:
-        """Return the groups of a section, each with the task whose questions it is, if any."""
+        Also returns the number of groups, of which the largest are compared.
+        """
         first = self.aligned(name)[0][0]
-        groups = groups_of(first, section)
-        return dict.fromkeys(groups, "") | tasks_of_groups(first, groups)
+        counts = group_counts(first)
+        if section is None:
+            named = first.benchmark.sections
+            section = next((s for s, of in counts.items() if named.get(s) and len(of) > 1), "")
+        groups, tasks = list(counts.get(section, ())), [table.task for table in first.tables]
+        if len(tasks) == 1 or (groups and is_by_task(first.rows(), section, len(tasks))):
+            tasks = []
+        wanted = [ALL, *((TASKS, task) for task in tasks)]
+        metrics = list(first.benchmark.metrics)
+        cells = [Cell(name, metric) for metric in metrics]
+        cells += [Cell(name, metric, *of) for metric in metrics for of in wanted[1:]]
+        cells += [Cell(name, m, section, group) for m in metrics for group in groups[:MAX_GROUPS]]
+        return cells, len(groups)
 
     def _parts_of(self, cell: Cell) -> VideoParts | None:
         """Return what each video adds to a cell for each captioner; ``None`` without a value."""
-        sides = self.aligned(cell.name)[0]
-        group: Group | None = (cell.section, cell.group)
-        task = ""
+        sides, group = self.aligned(cell.name)[0], (cell.section, cell.group)
         if cell.section == TASKS:
-            task = cell.group
-        elif group != ALL:
-            task = self._grouped(cell.name, cell.section)[cell.section, cell.group]
-        if task:
-            sides = [side.task(task) for side in sides]
-        if task or group == ALL:
-            group = None
-        found = parts_of(sides, cell.metric, group)
+            sides = [
+                Verdicts(cell.group, tuple(t for t in side.tables if t.task == cell.group), False)
+                for side in sides
+            ]
+        whole = cell.section in (TASKS, ALL[0])
+        found = parts_of(sides, cell.metric, None if whole else group)
         return found if found is not None and all(side.any() for side in found.sides) else None
 
-    def _corrected(
-        self, benchmark: Benchmark[Any, Any], cells: Sequence[Cell]
-    ) -> dict[Cell, dict[Pair, Contrast]]:
+    def _corrected(self, benchmark: Benchmark[Any, Any], cells: Sequence[Cell]) -> Contrasts:
         """Return the contrasts of cells, those of a metric corrected for one another."""
         found: dict[Cell, dict[Pair, Contrast]] = {}
         for name, metric in benchmark.metrics.items():
-            known = {c: p for c in cells if c.metric == name and (p := self.parts(c)) is not None}
+            known = {c: p for c in cells if c.metric == name and (p := self._parts(c)) is not None}
             videos = np.unique(np.concatenate([p.videos for p in known.values()])) if known else ()
             tests: list[tuple[Cell, Pair, Difference]] = []
             moves = []
@@ -261,74 +253,71 @@ class Comparer:
                 places = np.searchsorted(videos, parts.videos)
                 for a, b in combinations(range(len(self.captioners)), 2):
                     first, other = parts.sides[a], parts.sides[b]
-                    tests.append((cell, (a, b), difference_of(other, first, metric)))
+                    tests.append((cell, (a, b), paired_interval(other, first, scale=metric.scale)))
                     row = np.zeros(len(videos))
                     row[places] = changes_of_videos(other, first, scale=metric.scale)
                     moves.append(row)
             corrected = simultaneous([test for *_, test in tests], np.array(moves))
             for (cell, pair, difference), p_value, ends in zip(tests, *corrected, strict=True):
+                if difference.low is not None and difference.high is not None:
+                    low, high = _within(difference.low, difference.high, metric.span)
+                    difference = replace(difference, low=low, high=high)  # noqa: PLW2901
+                interval = None if ends is None else _within(*ends, metric.span)
                 outcome = _outcome(difference, p_value, metric)
-                contrast = Contrast(difference, p_value, _within(ends, metric), outcome)
-                found.setdefault(cell, {})[pair] = contrast
+                found.setdefault(cell, {})[pair] = Contrast(difference, p_value, interval, outcome)
         return found
 
     def _rows(
-        self, cells: Sequence[Cell], found: Mapping[Cell, Mapping[Pair, Contrast]]
+        self, benchmark: Benchmark[Any, Any], cells: Sequence[Cell], found: Contrasts
     ) -> list[Row]:
         """Return rows with the scores' intervals, those of a metric computed together."""
         values: dict[Cell, list[Interval]] = {}
-        for metric in dict.fromkeys(cell.metric for cell in cells):
-            own = [cell for cell in cells if cell.metric == metric]
-            known = self.aligned(own[0].name)[0][0].benchmark.metrics[metric]
-            sides = [side for cell in own for side in self.parts(cell).sides]  # type: ignore[union-attr] # found
-            scored = iter(intervals(sides, scale=known.scale, bounds=known.bounds))
-            for cell in own:
-                values[cell] = [next(scored) for _ in self.captioners]
+        for name, metric in benchmark.metrics.items():
+            parts = {cell: self._parts(cell) for cell in cells if cell.metric == name}
+            sides = [side for of in parts.values() if of is not None for side in of.sides]
+            scored = iter(intervals(sides, scale=metric.scale, bounds=metric.bounds))
+            values |= {cell: [next(scored) for _ in self.captioners] for cell in parts}
         return [Row(cell, values[cell], found[cell]) for cell in cells]
 
     def _moved(self, name: str, other: int) -> list[Document]:
         """Return the videos that move the headline most, the ones that move it up first.
 
-        ``first`` and ``other`` are the headlines of the video alone; the ``effect`` of all videos
-        together makes up the difference.
+        Effects of all videos add up to the difference; other numbers are of the video alone.
         """
         import pandas as pd
 
         first = self.aligned(name)[0][0]
         scale = first.benchmark.metrics[first.benchmark.headline].scale
-        found = self.parts(Cell(name, first.benchmark.headline))
+        found = self._parts(Cell(name, first.benchmark.headline))
         if found is None:
             return []
-        has_part = np.any([found.sides[i].any(axis=(0, 2, 3, 4)) for i in (0, other)], axis=0)
-        sides = [found.sides[i][:, has_part] for i in (0, other)]
-        shares = [
+        both = [found.sides[0], found.sides[other]]
+        has_part = np.any([side.any(axis=(0, 2, 3, 4)) for side in both], axis=0)
+        both = [side[:, has_part] for side in both]
+        first_shares, other_shares = (
             influences_of_videos(side, scale=scale).mean(axis=0)
             + values_of_runs(side, scale=scale).mean() / side.shape[1]
-            for side in sides
-        ]
-        rows = first.rows()
+            for side in both
+        )
+        rows, videos = first.rows(), found.videos[has_part]
         asked = rows[rows["question_index"].notna() & (rows["run"] == 0)]["video"].value_counts()
-        videos, effects = found.videos[has_part], shares[1] - shares[0]
         moved = pd.DataFrame(
             {
                 "video": videos,
                 "n_questions": asked.reindex(videos, fill_value=0).to_numpy(),
-                "first": _own_values(sides[0], scale),
-                "other": _own_values(sides[1], scale),
-                "effect": effects,
+                "first": _own_values(both[0], scale),
+                "other": _own_values(both[1], scale),
+                "effect": other_shares - first_shares,
             }
         )
-        moved = moved.iloc[np.lexsort((videos.astype(str), np.round(-effects, 9)))]
+        moved = moved.iloc[np.lexsort((videos.astype(str), -moved["effect"].round(9)))]
         up, down = moved.head(_N_MOVED), moved.tail(_N_MOVED)
-        shown = [up[up["effect"] > _NOTHING], down[down["effect"] < -_NOTHING]]
-        return [row for of in shown for row in of.to_dict("records")]
+        shown = pd.concat([up[up["effect"] > _NOTHING], down[down["effect"] < -_NOTHING]])
+        records: list[Document] = shown.to_dict("records")
+        return records
 
     def _warnings(self, name: str, several: Sequence[Verdicts], counts: Counts) -> Iterator[str]:
-        """Yield what must be known of the numbers.
-
-        Raises:
-            DataError: If the captions were judged in different ways, which is not allowed.
-        """
+        """Yield what must be known of the numbers; raise it if captions were judged differently."""
         for owner, verdicts in zip(self.names, several, strict=True):
             if verdicts.is_sampled:
                 asked = [table.asked() for table in verdicts.tables]
@@ -362,10 +351,9 @@ class Comparer:
                     "they are with --across-judges"
                 )
             yield words
-        headline = several[0].benchmark.headline
         for captioner in self.captioners:
             results = captioner.results(name)
-            if isnan(results.scores.get(headline, 0.0)):
+            if isnan(results.scores.get(several[0].benchmark.headline, 0.0)):
                 yield (
                     f"{captioner.name}: the run gives no score for {name} (nan): too much is "
                     "unscored, and what is left may be the easier part"
@@ -373,27 +361,13 @@ class Comparer:
             yield from (f"{captioner.name}: {name}: {doubt}" for doubt in results.doubts)
 
 
-_NOTHING: Final = 1e-9
-"""A smaller difference of two numbers is rounding."""
-
-
 def compare_all(
     comparer: Comparer, names: Sequence[str], section: str | None = None, *, is_wanted: bool = False
 ) -> tuple[list[Compared], list[str]]:
-    """Compare captioners on tasks and groups.
+    """Compare captioners on tasks and groups; also return why some were left out.
 
-    Args:
-        comparer: The captioners.
-        names: Those that all have.
-        section: Of the breakdown; ``None`` for each benchmark's first.
-        is_wanted: Whether the user named them: then one without a common question is an error.
-
-    Returns:
-        What was compared, and why others were left out.
-
-    Raises:
-        DataError: See :meth:`Comparer.aligned`.
-        SettingsError: If no benchmark has the section.
+    Those that the user wanted are not left out: without a common question they are an error. So is
+    a section that no benchmark has.
     """
     found: list[Compared] = []
     left_out: list[NothingInCommonError] = []
@@ -414,15 +388,9 @@ def compare_all(
     return found, [str(error) for error in left_out]
 
 
-def difference_of(a: RatioParts, b: RatioParts, metric: Metric) -> Difference:
-    """Return a metric of one captioner minus that of another, within what is possible."""
-    found = paired_interval(a, b, scale=metric.scale)
-    ends = _within(None if found.low is None else (found.low, found.high or 0.0), metric)
-    return found if ends is None else replace(found, low=ends[0], high=ends[1])
-
-
-def _within(ends: tuple[float, float] | None, metric: Metric) -> tuple[float, float] | None:
-    return None if ends is None else (max(ends[0], -metric.span), min(ends[1], metric.span))
+def _within(low: float, high: float, span: float) -> tuple[float, float]:
+    """Return the ends of an interval within what is possible."""
+    return max(low, -span), min(high, span)
 
 
 def _outcome(difference: Difference, p_value: float | None, metric: Metric) -> Outcome:
@@ -439,27 +407,20 @@ def _ranking(overall: Sequence[Row], benchmark: Benchmark[Any, Any]) -> list[Ran
         return []
     sign = -1 if benchmark.metrics[benchmark.headline].higher_is_better else 1
     places = sorted(range(len(row.values)), key=lambda place: sign * row.values[place].value)
-    n_better, n_worse = dict.fromkeys(places, 0), dict.fromkeys(places, 0)
+    best, worst = dict.fromkeys(places, 1), dict.fromkeys(places, len(places))
     for (a, b), contrast in row.contrasts.items():
         if contrast.outcome in ("better", "worse"):
             winner, loser = (b, a) if contrast.outcome == "better" else (a, b)
-            n_better[loser] += 1
-            n_worse[winner] += 1
-    return [
-        Ranked(i, row.values[i].value, 1 + n_better[i], len(places) - n_worse[i]) for i in places
-    ]
+            best[loser] += 1
+            worst[winner] -= 1
+    return [Ranked(i, row.values[i].value, best[i], worst[i]) for i in places]
 
 
-def flips_of(first: Verdicts, other: Verdicts) -> Document | None:
-    """Count the questions by the verdicts of two captioners.
+def _flips(first: Verdicts, other: Verdicts) -> Document | None:
+    """Count the questions that only one of two captioners has right, or has the higher grade of.
 
     A question is right if more than half of the judge runs with a verdict say so; a grade is the
-    mean over judge runs.
-
-    Returns:
-        ``n_gained``: right for the second captioner and wrong for the first; of grades, higher.
-        ``n_lost``: the other way round. ``n_same``, and ``is_graded``. ``None`` if questions cannot
-        be matched, or it is not known which labels are right.
+    mean over judge runs. ``None`` if questions cannot be matched, or no labels are right.
     """
     import pandas as pd
 
@@ -469,15 +430,13 @@ def flips_of(first: Verdicts, other: Verdicts) -> Document | None:
         return None
     grades = []
     for verdicts in (first, other):
-        rows = verdicts.rows()
         column = first.tables[0].head["values"][benchmark.headline]
-        rows = rows[rows["question_index"].notna()].explode(column)
+        rows = verdicts.rows().dropna(subset="question_index").explode(column)
         values = rows[column]
         if benchmark.right:
             values = values.isin(benchmark.right).where(values.notna())
-        key = [rows[name] for name in ("task", "video", "copy", "question", "occurrence")]
-        key[3] = key[3].fillna("")
-        means = pd.to_numeric(values).groupby(key).mean()
+        rows = rows.assign(value=pd.to_numeric(values), question=rows["question"].fillna(""))
+        means = rows.groupby(["task", "video", "copy", "question", "occurrence"])["value"].mean()
         grades.append((means > 0.5).where(means.notna()) if benchmark.right else means)
     apart = (grades[1].astype(float) - grades[0].astype(float)).dropna()
     n_gained, n_lost = int((apart > _NOTHING).sum()), int((apart < -_NOTHING).sum())
@@ -487,27 +446,24 @@ def flips_of(first: Verdicts, other: Verdicts) -> Document | None:
     }  # fmt: skip
 
 
-def _own_values(side: RatioParts, scale: float) -> Any:  # noqa: ANN401 - numpy's arrays
+def _own_values(side: RatioParts, scale: float) -> Floats:
     """Return the metric of each video alone, of the terms that it has a part in."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = (side[..., 0] / side[..., 1]).prod(axis=-1)
         known = ~np.isnan(ratios)
-        return scale * np.where(known, ratios, 0).sum(axis=(0, 2)) / known.sum(axis=(0, 2))
+        of_videos = np.where(known, ratios, 0).sum(axis=(0, 2)) / known.sum(axis=(0, 2))
+    return np.asarray(scale * of_videos)
 
 
 def _length(verdicts: Verdicts) -> Document:
-    captions = [table.captions() for table in verdicts.tables]
+    import pandas as pd
 
-    def mean(name: str) -> float | None:
-        counts = [n for of in captions if name in of for n in of[name].dropna()]
-        return float(np.mean(counts)) if counts else None
-
-    return {
-        "n_captions": sum(map(len, captions)),
-        "n_empty": sum(int(of["is_empty"].sum()) for of in captions),
-        "words": mean("n_words"),
-        "tokens": mean("n_tokens"),
-    }
+    captions = pd.concat([table.captions() for table in verdicts.tables])
+    found: Document = {"n_captions": len(captions), "n_empty": int(captions["is_empty"].sum())}
+    for name, column in (("words", "n_words"), ("tokens", "n_tokens")):
+        counts = captions[column].dropna() if column in captions else ()
+        found[name] = float(np.mean(counts)) if len(counts) else None
+    return found
 
 
 def _judge(several: Sequence[Verdicts], names: Sequence[str]) -> str:

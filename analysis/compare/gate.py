@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite, isnan
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import common_names
 from lmms_eval_captions.analysis.compare.comparison import Cell, Comparer, Document
@@ -21,8 +20,7 @@ _GATE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """A bound on the difference of a metric, a captioner minus the first."""
 
     text: str
@@ -61,22 +59,13 @@ def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> l
 
     GO if the whole interval keeps the bound, NO-GO if all of it breaks the bound. The interval is
     that of the one difference, as gates are stated beforehand. Numbers with warnings decide
-    nothing. ``words`` describes the decision.
-
-    Args:
-        comparer: The captioners.
-        gates: All that must be kept.
-        names: Tasks and groups that are compared.
+    nothing. ``names`` are the tasks and groups that are compared.
 
     Raises:
         SettingsError: If a gate's metric or task is missing.
-        DataError: See :meth:`Comparer.aligned`.
+        DataError: If captions were judged in different ways.
     """
-    return [
-        decided
-        for gate in gates
-        for decided in _decide(comparer, gate, _name(comparer, gate, names))
-    ]
+    return [decided for gate in gates for decided in _decide(comparer, gate, names)]
 
 
 def exit_code(decided: Sequence[Document]) -> int:
@@ -85,34 +74,29 @@ def exit_code(decided: Sequence[Document]) -> int:
     return 1 if "NO-GO" in decisions else 3 if "INCONCLUSIVE" in decisions else 0
 
 
-def _name(comparer: Comparer, gate: Gate, names: Sequence[str]) -> str:
-    """Return the task or group that a gate is about."""
-    common = common_names(comparer.captioners)
+def _decide(comparer: Comparer, gate: Gate, names: Sequence[str]) -> Iterator[Document]:
+    common, what = common_names(comparer.captioners), f"--gate {gate.text!r:.80}"
     if gate.name and gate.name not in common:
         raise SettingsError(
-            f"--gate {gate.text!r:.80}: expected any of {', '.join(common)}, which all results "
-            f"have, got {gate.name!r:.80}"
+            f"{what}: expected any of {', '.join(common)}, which all results have, got "
+            f"{gate.name!r:.80}"
         )
     wanted = [gate.name] if gate.name else names
     metrics = {name: comparer.aligned(name)[0][0].benchmark.metrics for name in wanted}
-    for name in wanted:
-        if gate.metric in metrics[name]:
-            return name
-    known = dict.fromkeys(metric for name in wanted for metric in metrics[name])
-    raise SettingsError(
-        f"--gate {gate.text!r:.80}: expected any metric of {', '.join(known)}, got "
-        f"{gate.metric!r:.80}"
-    )
-
-
-def _decide(comparer: Comparer, gate: Gate, name: str) -> Iterator[Document]:
+    name = next((name for name in wanted if gate.metric in metrics[name]), None)
+    if name is None:
+        known = dict.fromkeys(metric for of in metrics.values() for metric in of)
+        raise SettingsError(
+            f"{what}: expected any metric of {', '.join(known)}, got {gate.metric!r:.80}"
+        )
     sides, counts, warnings = comparer.aligned(name)
     contrasts = comparer.contrasts(sides[0].benchmark).get(Cell(name, gate.metric))
     if contrasts is None:
         raise SettingsError(
-            f"--gate {gate.text!r:.80}: {gate.metric} cannot be computed of these results: see "
-            "`lmms-eval-captions check`"
+            f"{what}: {gate.metric} cannot be computed of these results: see `lmms-eval-captions "
+            "check`"
         )
+    left_out = counts.left_out()
     for (first, other), contrast in contrasts.items():
         if first:
             continue
@@ -123,41 +107,35 @@ def _decide(comparer: Comparer, gate: Gate, name: str) -> Iterator[Document]:
         shown = interval_text(found.difference, found.low, found.high, sign="+")
         words = (
             f"{decision}: {gate.text} on {name}, {comparer.names[other]} minus "
-            f"{comparer.names[0]}: {shown}"
+            f"{comparer.names[0]}: {shown}{f' (left out: {left_out})' if left_out else ''}"
         )
-        if counts.left_out():
-            words = f"{words} (left out: {counts.left_out()})"
         if warnings:
-            words = f"{words}; these numbers decide nothing: {'; '.join(warnings)}"
+            words += f"; these numbers decide nothing: {'; '.join(warnings)}"
         elif not is_open:
-            words = f"{words}."
+            words += "."
         elif n_videos is None:
-            words = f"{words}: {found.note or 'more videos would not settle it'}."
+            words += f": {found.note or 'more videos would not settle it'}."
         else:
-            words = (
-                f"{words}: the interval contains the bound. About {n_videos:,} videos like these "
-                f"(now {found.n_videos:,}) would settle it if the difference is as large as it "
-                "seems."
+            words += (
+                f": the interval contains the bound. About {n_videos:,} videos like these (now "
+                f"{found.n_videos:,}) would settle it if the difference is as large as it seems."
             )
         yield {
             "gate": gate.text, "task": name, "captioner": comparer.names[other],
             "baseline": comparer.names[0], "decision": decision, "difference": found.difference,
             "low": found.low, "high": found.high, "n_videos": found.n_videos,
-            "n_videos_to_settle": n_videos, "left_out": counts.left_out(), "words": words,
+            "n_videos_to_settle": n_videos, "left_out": left_out, "words": words,
         }  # fmt: skip
 
 
 def _decision(gate: Gate, found: Difference) -> Decision:
-    if isnan(found.difference):
-        return "INCONCLUSIVE"
     low, high = found.low, found.high
     if low is None or high is None:
-        if found.n_moved or found.n_videos < 2:
+        if isnan(found.difference) or found.n_moved or found.n_videos < 2:
             return "INCONCLUSIVE"
         low = high = found.difference  # the captioners are identical
-    if not gate.is_lower:
-        low, high = -high, -low
-    bound = gate.bound if gate.is_lower else -gate.bound
-    if low >= bound:
+    sign = 1 if gate.is_lower else -1
+    worst, best = sorted((sign * low, sign * high))
+    if worst >= sign * gate.bound:
         return "GO"
-    return "NO-GO" if high < bound else "INCONCLUSIVE"
+    return "NO-GO" if best < sign * gate.bound else "INCONCLUSIVE"

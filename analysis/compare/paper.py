@@ -2,31 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, nan
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from lmms_eval_captions.analysis.captioners import Captioner
-from lmms_eval_captions.analysis.compare.paper_tables import PAPER_TABLES, Column, PaperTable
+from lmms_eval_captions.analysis.results_folder import member
 from lmms_eval_captions.analysis.tables import NONE, Part, in_latex, listed, number, table
 from lmms_eval_captions.analysis.task_table import differences
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
+from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import CapQuiz
+from lmms_eval_captions.lmms_eval_tasks.capquiz.data import GROUPS
 from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW
-from lmms_eval_captions.lmms_eval_tasks.signature import QUESTIONS, Signature
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MsvdEval
+from lmms_eval_captions.lmms_eval_tasks.signature import QUESTIONS
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCapsBench
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import GROUP_OF
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import Vdc
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VidCapBench
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import CATEGORIES
+from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _SLASH: Final = " / "
+_VDC: Final = (("vdc_acc", "Acc"), ("vdc_score", "Score"))
+_VIDCAPBENCH: Final = (("acc", "Acc"), ("pre", "Pre"), ("cov", "Cov"), ("con", "Con"))
+_CAPQUIZ: Final = (("capf1", "F1"), ("capp", "P"), ("capr", "R"))
+_GVEVAL: Final = (*zip(ACCR, ("Acc", "Comp", "Conc", "Rel"), strict=True), ("avg", "Avg"))
+_SETTINGS: Final[tuple[str, ...]] = get_args(Setting)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Column(NamedTuple):
+    """Numbers of one group of questions, in one column each or in one cell together."""
+
+    heading: str
+    """Heading of the column or columns."""
+    metrics: Sequence[tuple[str, str]] = ()
+    """Metrics with their headings; empty for the metric of the block."""
+    above: str = ""
+    """Heading over several columns without metrics of their own."""
+    group: tuple[str, str] | None = None
+    """Section of the breakdown and the group in it; ``None`` for all questions."""
+    name: str = ""
+    """Task or group of the numbers; empty for that of the table."""
+    is_joined: bool = False
+    """True if they are in one cell, separated by slashes."""
+    has_deviation: bool = False
+    """True if the first is followed by its deviation over judge runs, if there are several."""
+    is_optional: bool = False
+    """True if the column is left out when no captioner has it."""
+
+
+class PaperTable(NamedTuple):
+    """A table with a row for each captioner."""
+
+    source: str
+    """Paper and number of the table."""
+    names: Sequence[str]
+    """Tasks and groups that it may show: the first that the captioners have."""
+    columns: Sequence[Column]
+    blocks: Sequence[tuple[str, str]] = ()
+    """Metrics that have rows of their own, with the text in front; empty if every captioner has
+    one row."""
+    note: str = ""
+    """Advice to readers who compare with other rows of the paper."""
+    pieces: Sequence[int] = ()
+    """Columns of each piece if the paper breaks the table; empty if it is in one piece."""
+    decimals: int = 2
+    published_judge: str = ""
+    """Judge behind the paper's own rows, which the benchmark's README has."""
+
+
+PAPER_TABLES: Final[Mapping[type[Benchmark[Any, Any]], PaperTable]] = MappingProxyType(
+    {
+        Vdc: PaperTable(
+            source="AuroraCap, Table 7",
+            published_judge="Llama-3.1-8B-Instruct",
+            names=("vdc_score", *(f"vdc_{aspect}" for aspect in ASPECTS)),
+            columns=[
+                Column(aspect.replace("_", " ").title(), _VDC, name=f"vdc_{aspect}", is_joined=True)
+                for aspect in ASPECTS
+            ],
+            note="By its authors' public word Llama-3.1-8B-Instruct judged the paper's Table 7, "
+            "and not GPT-4o: only rows of that judge belong beside it, see the page of VDC",
+        ),
+        VidCapBench: PaperTable(
+            source="VidCapBench, Table 3",
+            published_judge="gpt-4o-2024-08-06",
+            names=("vidcapbench_ae", "vidcapbench", "vidcapbench_he"),
+            columns=[
+                Column("Overall", _VIDCAPBENCH, is_joined=True, has_deviation=True),
+                *(
+                    Column(name.title(), _VIDCAPBENCH, group=("dimensions", name), is_joined=True)
+                    for name in CATEGORIES
+                ),
+                Column(
+                    "VDC Overall", _VDC, name="vdc_score", is_joined=True, has_deviation=True,
+                    is_optional=True,
+                ),
+            ],
+            decimals=1,
+        ),
+        VCapsBench: PaperTable(
+            source="VCapsBench, Table 1",
+            names=("vcapsbench",),
+            columns=[
+                *(
+                    Column(name.title(), above=group, group=("categories", name))
+                    for name, group in GROUP_OF.items()
+                ),
+                Column("ALL"),
+            ],
+            pieces=(11, 11),
+            blocks=(("ar", "AR"), ("ir", "IR"), ("cr", "CR")),
+        ),
+        CapQuiz: PaperTable(
+            source="CapQuiz, Table 3",
+            published_judge="gpt-4.1-2025-04-14",
+            names=("capquiz", "capquiz_detailed"),
+            columns=[
+                Column("Overall", _CAPQUIZ),
+                *(Column(name, _CAPQUIZ, group=("groups", name)) for name in GROUPS),
+            ],
+        ),
+        # The paper prints only the agreement of these scores with people.
+        MsvdEval: PaperTable(
+            source="MSVD-Eval, scores of G-VEval (a layout of ours)",
+            names=("msvd_eval", *(f"msvd_eval_{setting}" for setting in _SETTINGS)),
+            columns=[
+                Column(
+                    setting.replace("_", "-"), _GVEVAL, name=f"msvd_eval_{setting}",
+                    is_optional=True,
+                )
+                for setting in _SETTINGS
+            ],
+        ),
+    }
+)  # fmt: skip
+"""Table of each benchmark that has one, for ``compare --paper``."""
+
+
+class Options(NamedTuple):
     """Parts of a paper table in addition to the scores."""
 
     intervals: bool = False
@@ -61,37 +185,32 @@ class _Frame(NamedTuple):
 
 
 def fill_tables(captioners: Sequence[Captioner], names: Sequence[str] = ()) -> list[Filled]:
-    """Return the table of each benchmark that a captioner has results of.
+    """Return the table of each benchmark, or of each name, with a row per captioner.
 
     Numbers are those that the runs printed, over all that each was asked.
-
-    Args:
-        captioners: One row each.
-        names: Tasks and groups that the user names; empty for one table per benchmark.
 
     Raises:
         SettingsError: If a name has no table.
         DataError: If there is none.
     """
-    there = dict.fromkeys(name for captioner in captioners for name in captioner.runs)
+    present = dict.fromkeys(name for captioner in captioners for name in captioner.runs)
     filled: list[Filled] = []
     known: set[str] = set()
     for benchmark in all_benchmarks().values():
         layout = PAPER_TABLES.get(type(benchmark))
-        if layout is None:
-            continue
-        known.update(layout.names)
-        own = [name for name in layout.names if name in (names or there)]
-        chosen = own if names else own[:1]
-        filled += [_fill(benchmark, layout, name, captioners) for name in chosen]
-    unknown = [name for name in names if name not in known or name not in there]
+        if layout is not None:
+            known.update(layout.names)
+            own = [name for name in layout.names if name in (names or present)]
+            chosen = own if names else own[:1]
+            filled += [_fill(benchmark, layout, name, captioners) for name in chosen]
+    unknown = [name for name in names if name not in known or name not in present]
     if unknown:
         raise SettingsError(
             "--tasks: expected tasks or groups with a table in a paper, any of "
-            f"{', '.join(name for name in there if name in known) or 'none'}, got {unknown[0]!r}"
+            f"{', '.join(name for name in present if name in known) or 'none'}, got {unknown[0]!r}"
         )
     if not filled:
-        raise DataError(f"no paper has a table of any of {', '.join(there)}")
+        raise DataError(f"no paper has a table of any of {', '.join(present)}")
     return filled
 
 
@@ -104,25 +223,29 @@ def part_of(filled: Filled, captioners: Sequence[Captioner], options: Options) -
     name = filled.name
     owners = [captioner for captioner in captioners if name in captioner.runs]
     signatures = {c.name: s for c in owners if (s := c.results(name).signature) is not None}
-    judges = dict.fromkeys(s.fields.get("judge", "") for s in signatures.values())
+    fields = [signature.fields for signature in signatures.values()]
+    judges = list(dict.fromkeys(of.get("judge", "") for of in fields))
     stand_ins = [judge for judge in judges if is_offline(judge)]
     if stand_ins and not options.force:
         raise SettingsError(
             f"--paper: {name} was judged by {stand_ins[0]}, the offline stand-in for smoke tests; "
             "judge with a model, or print the table with --force"
         )
-    questions = {s.fields.get(QUESTIONS) for s in signatures.values()}
-    other = [
-        *differences(list(signatures.values())),
-        *(["questions"] if len(questions) > 1 else []),
-    ]
+    other = list(differences(list(signatures.values())))
+    if len({of.get(QUESTIONS) for of in fields}) > 1:
+        other.append("questions")
     warning = f"WARNING: rows differ in {', '.join(other)}: do not compare them."
-    title = f"{filled.table.source}, {name}. {_scope(owners, name, list(judges))}"
+    n_videos = len(set().union(*(owner.verdicts(name).videos() for owner in owners)))
+    limits = list(dict.fromkeys(of["limit"] for of in fields if "limit" in of))
+    title = (
+        f"{filled.table.source}, {name}. Judge: {listed(judges)}; {n_videos:,} videos"
+        f"{f', a sample: the first {listed(limits)} documents (--limit)' if limits else ''}"
+        f"{'; smoke test, no scores' if stand_ins else ''}"
+    )
     frames = list(_frames(filled, options))
-    notes = [
-        *([f"{filled.table.note}."] if filled.table.note else []),
-        *(f"{owner}: {signature}" for owner, signature in signatures.items()),
-    ]
+    notes = [f"{owner}: {signature}" for owner, signature in signatures.items()]
+    if filled.table.note:
+        notes.insert(0, f"{filled.table.note}.")
     plain = [
         ("", table([" ".join(filter(None, pair)) for pair in frame.header], frame.rows))
         for frame in frames
@@ -142,37 +265,25 @@ def documents(filled: Sequence[Filled]) -> pd.DataFrame:
     )
 
 
-def _scope(owners: Sequence[Captioner], name: str, judges: Sequence[str]) -> str:
-    """Describe who judged, on how many videos, and whether that is a sample."""
-    videos = {
-        video for owner in owners for t in owner.verdicts(name).tables for video in t.rows["video"]
-    }
-    fields = [(owner.results(name).signature or Signature()).fields for owner in owners]
-    limits = dict.fromkeys(of["limit"] for of in fields if "limit" in of)
-    sample = f", a sample: the first {listed(list(limits))} documents (--limit)" if limits else ""
-    is_smoke_test = any(map(is_offline, judges))
-    return (
-        f"Judge: {listed(list(judges))}; {len(videos):,} videos{sample}"
-        f"{'; smoke test, no scores' if is_smoke_test else ''}"
-    )
-
-
 def _fill(
     benchmark: Benchmark[Any, Any], layout: PaperTable, name: str, captioners: Sequence[Captioner]
 ) -> Filled:
     import pandas as pd
 
+    def has(captioner: Captioner, column: Column) -> bool:
+        return (column.name or name) in captioner.runs
+
     def is_shown(column: Column) -> bool:
-        is_there = any((column.name or name) in captioner.runs for captioner in captioners)
+        is_present = not column.is_optional or any(has(of, column) for of in captioners)
         is_own = column.name in ("", name) or name == layout.names[0]
-        return (is_there or not column.is_optional) and (is_own or column.name not in layout.names)
+        return is_present and (is_own or column.name not in layout.names)
 
     columns = list(filter(is_shown, layout.columns))
     rows = [
         (block, captioner)
         for block in (layout.blocks or [("", "")])
         for captioner in captioners
-        if any((column.name or name) in captioner.runs for column in columns)
+        if any(has(captioner, column) for column in columns)
     ]
     numbers = [
         {"row": row, "block": block[1], "captioner": captioner.name, "column": place, **number}
@@ -194,13 +305,11 @@ def _numbers(
     task = column.name or name
     run = captioner.runs.get(task)
     scores = {} if run is None else run.tasks[task].scores
-    figures: Any = {} if run is None else run.breakdown(task) or {}
-    for key in column.group or ALL:
-        figures = figures.get(key) if isinstance(figures, dict) else None
-    found = figures if isinstance(figures, dict) else {}
+    figures = None if run is None else member(run.breakdown(task), *(column.group or ALL))
 
     def figure(key: str) -> float:
-        return float(found[key]) if isinstance(found.get(key), int | float) else nan
+        value = member(figures, key)
+        return float(value) if isinstance(value, int | float) else nan
 
     for place, (metric, label) in enumerate(metrics):
         known = benchmark.metrics.get(metric)
@@ -245,12 +354,11 @@ def _frame(filled: Filled, places: range, options: Options) -> _Frame:
     if with_mean:
         header.append(("Mean", _SLASH.join(label for _, label in columns[0].metrics)))
         first = numbers[numbers["place"] < len(columns[0].metrics)]
-        of_places = first.groupby(["row", "place"])["value"]
-        means = of_places.agg(lambda values: values.mean(skipna=False)).unstack()
-        for row, of in zip(rows, means.to_numpy(), strict=True):
-            row.append(_SLASH.join(number(mean, digits) for mean in of))
+        means = first.groupby(["row", "place"])["value"].agg(lambda of: of.mean(skipna=False))
+        for row, of_row in zip(rows, means.unstack().to_numpy(), strict=True):
+            row.append(_SLASH.join(number(mean, digits) for mean in of_row))
     if options.published and not has_blocks:
-        rows += _published(filled, len(rows[0]) if rows else 0, with_mean=with_mean, digits=digits)
+        rows += _published(filled, len(rows[0]) if rows else 0, with_mean=with_mean)
     return _Frame(header, rows, best, n_names)
 
 
@@ -264,22 +372,21 @@ def _shown(of: Any, digits: int, options: Options) -> str:  # noqa: ANN401 - a r
 def _best(
     numbers: pd.DataFrame, cells: Sequence[tuple[int, int]], digits: int, n_names: int
 ) -> set[tuple[int, int]]:
-    """Return the best cells of each column in each block, as they are printed."""
-    alone = numbers.groupby(["row", "column", "cell"])["place"].transform("size") == 1
-    own = numbers[alone & numbers["value"].notna()]
+    """Return row and column of the best cells of each column in each block, as printed."""
+    is_alone = numbers.groupby(["row", "column", "cell"])["place"].transform("size") == 1
+    own = numbers[is_alone & numbers["value"].notna()]
     own = own.assign(value=own["sign"] * own["value"].map(lambda value: round(value, digits)))
     of_column = own.groupby(["block", "column", "cell"])["value"]
-    is_best = (own["value"] == of_column.transform("max")) & (of_column.transform("size") > 1)
-    chosen = own[is_best]
+    best = own[(own["value"] == of_column.transform("max")) & (of_column.transform("size") > 1)]
     return {
-        (row, n_names + cells.index((column, cell)))
-        for row, column, cell in zip(chosen["row"], chosen["column"], chosen["cell"], strict=True)
+        (of.row, n_names + cells.index((of.column, of.cell)))
+        for of in best[["row", "column", "cell"]].itertuples()
     }
 
 
-def _published(filled: Filled, n_cells: int, *, with_mean: bool, digits: int) -> list[list[str]]:
+def _published(filled: Filled, n_cells: int, *, with_mean: bool) -> list[list[str]]:
     """Return the paper's rows, as the task's page has them, with the paper's judge."""
-    columns = filled.table.columns_of_page()
+    columns = [column for column in filled.table.columns if not column.is_optional]
     page = (filled.benchmark.folder / "README.md").read_text(encoding="utf-8")
     rows: list[list[str]] = []
     is_table = False
@@ -300,7 +407,7 @@ def _published(filled: Filled, n_cells: int, *, with_mean: bool, digits: int) ->
         if with_mean:
             numbers = [[float(part.split()[0]) for part in cell.split(_SLASH)] for cell in cells]
             means = (fmean(values) for values in zip(*numbers, strict=False))
-            row.append(_SLASH.join(f"{mean:.{digits}f}" for mean in means))
+            row.append(_SLASH.join(number(mean, filled.table.decimals) for mean in means))
         shown.append([*row, *[NONE] * (n_cells - len(row))])
     return shown
 

@@ -87,11 +87,7 @@ class Split(NamedTuple):
 
 
 def split_all(
-    several: Sequence[Repeated],
-    settings: DataSettings,
-    folder: Path,
-    *,
-    only: Sequence[str] = (),
+    several: Sequence[Repeated], settings: DataSettings, folder: Path, *, only: Sequence[str] = ()
 ) -> list[Split]:
     """Write the official files of every benchmark again, in two parts.
 
@@ -108,11 +104,11 @@ def split_all(
         DataError: If a benchmark has no file of questions, there is one judge run, a folder exists,
             or what was judged is not in the files.
     """
-    by_folder: dict[str, list[Repeated]] = {}
+    by_benchmark: dict[str, list[Repeated]] = {}
     with_files = [of for of in several if of.benchmark.question_file is not None]
     for repeated in with_files or several:
-        by_folder.setdefault(repeated.benchmark.name, []).append(repeated)
-    for name, own in by_folder.items():
+        by_benchmark.setdefault(repeated.benchmark.name, []).append(repeated)
+    for name, own in by_benchmark.items():
         if any(of.benchmark is not own[0].benchmark for of in own):
             raise DataError(
                 f"--split: {', '.join(of.name for of in own)} are different verdicts on the "
@@ -126,24 +122,19 @@ def split_all(
             raise DataError(
                 f"--only: expected any of {', '.join(list(known)[:40])}, got {group!r:.80}"
             )
-    return [_split(own, settings, folder, only=only) for own in by_folder.values()]
+    return [_split(own, settings, folder, only) for own in by_benchmark.values()]
 
 
 def _sections(repeated: Repeated) -> list[str]:
-    tables = [table for of in repeated.verdicts for table in of.tables]
-    names = dict.fromkeys(name for table in tables for name in table.head["sections"])
+    names = dict.fromkeys(name for table in repeated.tables for name in table.head["sections"])
     return [name for name in names if name in repeated.questions]
 
 
 def _split(
-    several: Sequence[Repeated],
-    settings: DataSettings,
-    folder: Path,
-    *,
-    only: Sequence[str],
+    several: Sequence[Repeated], settings: DataSettings, folder: Path, only: Sequence[str]
 ) -> Split:
     benchmark = several[0].benchmark
-    question_file = benchmark.question_file
+    question_file, source = benchmark.question_file, benchmark.source
     if question_file is None:
         raise DataError(f"--split: {several[0].name} has no questions in a file to be split")
     if any(of.n_runs < 2 for of in several):
@@ -175,15 +166,15 @@ def _split(
                 f"{name}: none of the questions that were judged; set LMMS_CAPTIONS_DATA to the "
                 "data with which the captions were scored"
             )
-        path = find_file(settings, benchmark.source, name)
+        path = find_file(settings, source, name)
         for part, root in folders.items():
             wanted = {question for question, fate in fates.items() if FATES[fate][0] == part}
             if wanted:
                 text = _selected(question_file, path, wanted)
-                _write(root / benchmark.source.benchmark / name, text)
+                _write(root / source.benchmark / name, text)
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
-        manifest = _manifest(done, part, several, settings, only=only)
+        manifest = _manifest(done, part, several, settings, only)
         _write(root / SPLIT_MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
         _write(root / "README.md", _readme(done, part, several, question_file, only))
     return done
@@ -197,18 +188,18 @@ def _judged_questions(several: Sequence[Repeated], only: Sequence[str]) -> pd.Da
     for repeated in several:
         same = repeated.headline.reset_index(drop=True)
         found.append(
-            repeated.questions[list(KEY)].assign(
+            repeated.questions[KEY].assign(
                 differs=(~same).fillna(value=False).any(axis=1),
                 is_same=same.fillna(value=False).all(axis=1),
                 is_chosen=repeated.questions[_sections(repeated)].isin(list(only)).any(axis=1),
             )
         )
-    return pd.concat(found).drop_duplicates(list(KEY), keep="last")
+    return pd.concat(found).drop_duplicates(KEY, keep="last")
 
 
 def _fates(judged: pd.DataFrame, n_tasks: int, only: Sequence[str]) -> dict[Question, Fate]:
     """Return what becomes of each question that was judged in some tasks of a file."""
-    of_questions = judged.groupby(list(KEY[1:]), sort=False)
+    of_questions = judged.groupby(KEY[1:], sort=False)
     is_stable = of_questions["is_same"].all() & (of_questions.size() == n_tasks)
     is_other = ~of_questions["is_chosen"].any() & bool(only)
     names: tuple[Fate, ...] = ("stable", "other group", "different")
@@ -233,9 +224,8 @@ def _selected(question_file: QuestionFile, path: Path, wanted: set[Question]) ->
 
     def keep(video: str, text: str) -> bool:
         question = number(video, text)
-        is_wanted = question in missing
         missing.discard(question)
-        return is_wanted
+        return question in wanted
 
     selected = question_file.select(path, keep)
     if missing:
@@ -272,11 +262,12 @@ def _manifest(
     part: Part,
     several: Sequence[Repeated],
     settings: DataSettings,
-    *,
     only: Sequence[str],
 ) -> dict[str, object]:
     """Return how a part was made."""
-    is_path = settings.data is not None and settings.data != SAMPLE
+    data = settings.data
+    if data is not None and data != SAMPLE:
+        data = str(Path(data).expanduser().resolve())
     captioners: dict[str, dict[str, object]] = {}
     for of in several:
         for name, verdicts, path in zip(of.captioners, of.verdicts, of.results, strict=True):
@@ -286,9 +277,7 @@ def _manifest(
     return {
         "part": f"{done.benchmark}-{part}",
         "made_by": f"{DISTRIBUTION} {package_version()}",
-        SPLIT_DATA: str(Path(str(settings.data)).expanduser().resolve())
-        if is_path
-        else settings.data,
+        SPLIT_DATA: data,
         "rule": {
             "n_runs": min(of.n_runs for of in several),
             "verdict": several[0].benchmark.headline,

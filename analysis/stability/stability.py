@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, names_to_show
-from lmms_eval_captions.analysis.parts import ordered_groups, parts_of
+from lmms_eval_captions.analysis.parts import is_by_task, ordered_groups, parts_of
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, differences
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.metrics.agreement import consistent_times, unstable_that_pass
-from lmms_eval_captions.metrics.intervals import Interval, intervals
+from lmms_eval_captions.metrics.intervals import intervals
 from lmms_eval_captions.metrics.paired import noise_floor
 from lmms_eval_captions.metrics.parts import values_of_runs
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lmms_eval_captions.metrics.parts import Floats
+
 Document = dict[str, Any]
 
-KEY: Final = ("task", "video", "question", "asked_before")
+KEY: Final = ["task", "video", "question", "asked_before"]
 """Columns that identify a question; a text may be asked about a video more than once."""
 TASKS: Final = "tasks"
 METRICS: Final = "metrics"
@@ -40,14 +41,13 @@ PAPER_CAPTIONERS: Final = 5
 """Judge runs and captioners on which VidCapBench's split rests (section 3.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(NamedTuple):
     """Questions of a task or group, and if they got the same verdict in every judge run."""
 
     name: str
-    captioners: tuple[str, ...]
-    verdicts: tuple[Verdicts, ...]
-    results: tuple[Path, ...]
+    captioners: list[str]
+    verdicts: list[Verdicts]
+    results: list[Path]
     """Results file of each captioner's run."""
     n_runs: int
     """Judge runs that are compared: as many as every captioner has."""
@@ -65,20 +65,21 @@ class Repeated:
     @property
     def headline(self) -> pd.DataFrame:
         """The headline's member of ``same``."""
-        return self.same[self.benchmark.headline]
+        return next(iter(self.same.values()))
+
+    @property
+    def tables(self) -> list[TaskTable]:
+        """The tables of all captioners."""
+        return [table for verdicts in self.verdicts for table in verdicts.tables]
 
     @property
     def judges(self) -> list[str]:
         """The judges of all captions."""
-        return list(dict.fromkeys(str(t.head["judge"]) for v in self.verdicts for t in v.tables))
+        return list(dict.fromkeys(str(table.head["judge"]) for table in self.tables))
 
 
 def stability(folders: Sequence[Path], names: Sequence[str]) -> list[Repeated]:
-    """Find out how often verdicts repeat, for each task and group.
-
-    Args:
-        folders: Results folders of one captioner or more.
-        names: Tasks and groups; empty for all with a judge that every captioner has.
+    """Find out how often verdicts repeat, for each task and group, by default all with a judge.
 
     Raises:
         SettingsError: If a name is not among what all have.
@@ -93,7 +94,7 @@ def stability(folders: Sequence[Path], names: Sequence[str]) -> list[Repeated]:
             f"stability: expected tasks with a judge, got {', '.join(measured)}, whose captions "
             "are measured without one"
         )
-    found = [repeated_of(name, captioners) for name in shown if name not in measured]
+    found = [_repeated(name, captioners) for name in shown if name not in measured]
     if max(of.n_runs for of in found) < 2:
         raise DataError(
             "stability: expected at least 2 judge runs, got 1, which cannot tell whether a verdict "
@@ -103,8 +104,7 @@ def stability(folders: Sequence[Path], names: Sequence[str]) -> list[Repeated]:
     return found
 
 
-def repeated_of(name: str, captioners: Sequence[Captioner]) -> Repeated:
-    """Find out which verdicts of a task or a group repeat, see :func:`stability`."""
+def _repeated(name: str, captioners: Sequence[Captioner]) -> Repeated:
     import pandas as pd
 
     verdicts = [captioner.verdicts(name, sampled=False) for captioner in captioners]
@@ -119,50 +119,38 @@ def repeated_of(name: str, captioners: Sequence[Captioner]) -> Repeated:
         raise DataError(f"{name}: expected judged captions, and one captioner has none")
     sides = []
     for of in verdicts:
-        asked = [_keyed(table, table.asked(), n_runs) for table in of.tables]
-        rows = pd.concat([rows[rows["run"] < n_runs] for rows in asked])
-        if rows["question"].isna().any():
+        asked = pd.concat([_keyed(table, table.asked(), n_runs) for table in of.tables])
+        sides.append(asked[asked["run"] < n_runs])
+        if sides[-1]["question"].isna().any():
             raise DataError(
                 f"{name}: expected the text of each question; score the captions again, which asks "
                 "the judge nothing that it was asked before"
             )
-        sides.append(rows)
-    key = list(KEY)
-    questions = pd.concat(sides).drop_duplicates(key).reset_index(drop=True)
-    index = pd.MultiIndex.from_frame(questions[key])
+    questions = pd.concat(sides).drop_duplicates(KEY).reset_index(drop=True)
+    index = pd.MultiIndex.from_frame(questions[KEY])
     sources = map(benchmark.source_of_values, (benchmark.headline, *benchmark.metrics))
     same = {
-        metric: pd.DataFrame(
-            {place: _same(rows, metric, verdicts[place], n_runs).reindex(index)
-             for place, rows in enumerate(sides)}
-        ).astype("boolean")
+        metric: pd.concat(
+            [_same(rows, metric, verdicts[0], n_runs).reindex(index) for rows in sides],
+            axis=1,
+            keys=range(len(sides)),
+        )
         for metric in dict.fromkeys(sources)
-    }  # fmt: skip
-    if len(verdicts[0].tables) > 1 and not _has_section_of_tasks(verdicts[0]):
+    }
+    n_tasks = len(verdicts[0].tables)
+    by_task = (is_by_task(questions, s, n_tasks) for s in benchmark.sections if s in questions)
+    if n_tasks > 1 and not any(by_task):
         questions[TASKS] = questions["task"]
-    return Repeated(
-        name, tuple(c.name for c in captioners), tuple(verdicts),
-        tuple(c.runs[name].path for c in captioners), n_runs, questions, same,
-    )  # fmt: skip
+    names, paths = [c.name for c in captioners], [c.runs[name].path for c in captioners]
+    return Repeated(name, names, verdicts, paths, n_runs, questions, same)
 
 
 def _keyed(table: TaskTable, rows: pd.DataFrame, n_runs: int) -> pd.DataFrame:
     """Return rows of captions with enough judge runs, with what identifies their questions."""
-    complete = rows.groupby("caption")["run"].transform("max") >= n_runs - 1
-    rows = rows[complete].assign(task=table.task)
+    is_complete = rows.groupby("caption")["run"].transform("max") >= n_runs - 1
+    rows = rows[is_complete].assign(task=table.task)
     texts = rows["question"].fillna("")
-    rows["asked_before"] = rows.groupby(["video", "run", texts]).cumcount()
-    return rows
-
-
-def _has_section_of_tasks(verdicts: Verdicts) -> bool:
-    """Return whether a section of the breakdown has one group per task already."""
-    for section in verdicts.benchmark.sections:
-        if all(section in table.rows for table in verdicts.tables):
-            names = [set(table.rows[section].dropna()) for table in verdicts.tables]
-            if all(len(of) == 1 for of in names) and len(set.union(*names)) == len(names):
-                return True
-    return False
+    return rows.assign(asked_before=rows.groupby(["video", "run", texts]).cumcount())
 
 
 def _same(rows: pd.DataFrame, metric: str, verdicts: Verdicts, n_runs: int) -> pd.Series[Any]:
@@ -176,16 +164,13 @@ def _same(rows: pd.DataFrame, metric: str, verdicts: Verdicts, n_runs: int) -> p
     known = verdicts.benchmark.metrics[metric]
     column = rows[verdicts.tables[0].head["values"][metric]]
     lists = [of if isinstance(of, list) else [of] * known.n_values for of in column]
-    values = pd.DataFrame(lists, rows.index, dtype=object)
-    is_number = not any(isinstance(value, str) for of in lists for value in of)
-    of_questions = (values.astype(float) if is_number else values).groupby(
-        [rows[name] for name in KEY], sort=False
-    )
-    if is_number:
+    values = pd.DataFrame(lists, rows.index, dtype=object if known.labels else float)
+    of_questions = values.groupby([rows[name] for name in KEY], sort=False)
+    if known.labels:
+        differs = of_questions.nunique() > 1
+    else:
         apart = WITHIN * known.span / known.scale + _ROUNDING
         differs = of_questions.max() - of_questions.min() > apart
-    else:
-        differs = of_questions.nunique() > 1
     found = pd.Series(pd.NA, differs.index, dtype="boolean")
     found[(of_questions.count() == n_runs).all(axis=1) & (n_runs > 1)] = True
     found[differs.any(axis=1)] = False
@@ -203,7 +188,7 @@ def document_of(repeated: Repeated) -> Document:
         "name": repeated.name,
         "benchmark": repeated.benchmark.name,
         "judges": repeated.judges,
-        "captioners": list(captioners),
+        "captioners": captioners,
         "n_runs": repeated.n_runs,
         "n_videos": repeated.questions["video"].nunique(),
         "n_questions": len(repeated.questions),
@@ -229,75 +214,64 @@ def _rows(repeated: Repeated) -> tuple[list[Document], dict[str, int]]:
     everything = np.ones(len(questions), dtype=bool)
     cells: list[tuple[str, str, Any, pd.DataFrame]] = [(*ALL, everything, repeated.headline)]
     named = repeated.benchmark.sections
-    others = [s for of in repeated.verdicts for t in of.tables for s in t.head["sections"]]
+    others = [section for table in repeated.tables for section in table.head["sections"]]
     for section in dict.fromkeys((TASKS, *named, *others)):
-        if section not in questions:
-            continue
-        groups = list(ordered_groups(questions[section], named.get(section, ())))
-        most = max(_MAX_GROUPS, len(named.get(section, ())))
+        own = named.get(section, ())
+        groups = list(ordered_groups(questions[section], own)) if section in questions else []
+        most = max(_MAX_GROUPS, len(own))
         if len(groups) > most:
             n_others[section] = len(groups) - most
         for group in groups[:most]:
-            mask = (questions[section] == group).to_numpy()
-            cells.append((section, group, mask, repeated.headline))
+            is_in = (questions[section] == group).to_numpy()
+            cells.append((section, group, is_in, repeated.headline))
     for metric, same in list(repeated.same.items())[1:]:
         cells.append((METRICS, metric, everything, same))
-    _, videos = np.unique(questions["video"].to_numpy(str), return_inverse=True)
+    videos = np.unique(questions["video"].to_numpy(str), return_inverse=True)[1]
     parts = [of for *_, mask, same in cells for of in _parts(same[mask], videos[mask])]
-    bounds = intervals(parts, scale=100.0, bounds=(0.0, 100.0))
-    shares = iter(map(_share, bounds, parts))
-    rows = []
-    for section, group, mask, _ in cells:
-        of_captioners = {name: next(shares) for name in repeated.captioners}
-        rows.append(
-            {
-                "section": section,
-                "group": group,
-                "n_questions": int(mask.sum()),
-                "captioners": of_captioners,
-                "all_captioners": next(shares),
-            }
-        )
+    shares = []
+    for found, of in zip(intervals(parts, scale=100.0, bounds=(0.0, 100.0)), parts, strict=True):
+        n_same, n_known = of.sum(axis=(0, 1, 2, 3))
+        share = {"percent": found.value, "low": found.low, "high": found.high}
+        share |= {"n_known": int(n_known), "n_same": int(n_same), "n_videos": found.n_videos}
+        note = {"note": found.note} if found.note else {}
+        shares.append({**share, "method": found.method, **note})
+    n = len(repeated.captioners) + 1
+    rows = [
+        {
+            "section": section,
+            "group": group,
+            "n_questions": int(mask.sum()),
+            "captioners": dict(zip(repeated.captioners, shares[n * place :], strict=False)),
+            "all_captioners": shares[n * place + n - 1],
+        }
+        for place, (section, group, mask, _) in enumerate(cells)
+    ]
     return rows, n_others
 
 
-def _parts(same: pd.DataFrame, videos: Any) -> Iterator[Any]:  # noqa: ANN401 - of numpy
+def _parts(same: pd.DataFrame, videos: Any) -> Iterator[Floats]:  # noqa: ANN401 - of numpy
     """Yield what videos add to the share of each captioner, and of all captioners together."""
-    known_by_all = same.notna().all(axis=1)
-    for column in (*(same[place] for place in same), same.all(axis=1).where(known_by_all)):
-        counts = [
-            np.bincount(videos, weights=flags, minlength=1)
-            for flags in (column.fillna(value=False).to_numpy(bool), column.notna())
-        ]
-        yield np.stack(counts, axis=-1)[None, :, None, None]
-
-
-def _share(found: Interval, parts: Any) -> Document:  # noqa: ANN401 - of numpy
-    n_same, n_known = parts.sum(axis=(0, 1, 2, 3))
-    return {
-        "percent": found.value,
-        "low": found.low,
-        "high": found.high,
-        "n_known": int(n_known),
-        "n_same": int(n_same),
-        "n_videos": found.n_videos,
-        "method": found.method,
-        **({"note": found.note} if found.note else {}),
-    }
+    of_all = same.all(axis=1).where(same.notna().all(axis=1))
+    for column in (*(same[place] for place in same), of_all):
+        flags = (column.fillna(value=False).to_numpy(bool), column.notna())
+        counts = [np.bincount(videos, weights=of, minlength=1) for of in flags]
+        yield np.stack(counts, axis=-1, dtype=float)[None, :, None, None]
 
 
 def _scores(repeated: Repeated) -> Iterator[Document]:
     """Yield every score over all questions, and over those that are stable for all captioners."""
-    is_stable = repeated.headline.fillna(value=False).all(axis=1)
-    stable = set(is_stable[is_stable].index)
+    import pandas as pd
+
+    same = repeated.headline.fillna(value=False).all(axis=1)
+    stable = same[same].index
     for name, verdicts in zip(repeated.captioners, repeated.verdicts, strict=True):
         tables = []
         for table in verdicts.tables:
             rows = _keyed(table, table.rows, repeated.n_runs)
-            keys = zip(*(rows[key] for key in KEY), strict=True)
-            marks = ["stable" if key in stable else None for key in keys]
+            is_stable = pd.MultiIndex.from_frame(rows[KEY]).isin(stable)
+            marks = np.where(is_stable, "stable", "")
             tables.append(table.only(rows.assign(stability=marks)))
-        marked = replace(verdicts, tables=tuple(tables))
+        marked = Verdicts(verdicts.name, tuple(tables), verdicts.is_pooled)
         for metric, known in repeated.benchmark.metrics.items():
             full = parts_of([verdicts], metric)
             part = parts_of([marked], metric, ("stability", "stable"))
@@ -316,15 +290,18 @@ def _noise(repeated: Repeated) -> Iterator[tuple[str, Document]]:
         parts = [of.sides[0] for of in found if of is not None]
         runs = [values_of_runs(of, scale=metric.scale) for of in parts]
         if len(parts) == len(found) and not any(np.isnan(values).any() for values in runs):
-            floors = {str(n): noise_floor(parts, scale=metric.scale, n_runs=n) for n in _NOISE_RUNS}
-            largest = max(float(values.max() - values.min()) for values in runs)
-            scores = [values.tolist() for values in runs]
             yield (
                 name,
                 {
-                    "runs": floors,
-                    "largest_seen": largest,
-                    "scores": dict(zip(repeated.captioners, scores, strict=True)),
+                    "runs": {
+                        str(n): noise_floor(parts, scale=metric.scale, n_runs=n)
+                        for n in _NOISE_RUNS
+                    },
+                    "largest_seen": max(float(np.ptp(values)) for values in runs),
+                    "scores": {
+                        captioner: values.tolist()
+                        for captioner, values in zip(repeated.captioners, runs, strict=True)
+                    },
                 },
             )
 
@@ -333,15 +310,13 @@ def notes_of(repeated: Repeated) -> Iterator[str]:
     """Yield what limits these shares."""
     n_captioners, n_runs = len(repeated.captioners), repeated.n_runs
     if n_runs < PAPER_RUNS or n_captioners < PAPER_CAPTIONERS:
-        here, there = (
-            unstable_that_pass(0.1, n_runs=runs, n_captioners=n)
-            for runs, n in ((n_runs, n_captioners), (PAPER_RUNS, PAPER_CAPTIONERS))
-        )
+        passing = unstable_that_pass(0.1, n_runs=n_runs, n_captioners=n_captioners)
+        in_paper = unstable_that_pass(0.1, n_runs=PAPER_RUNS, n_captioners=PAPER_CAPTIONERS)
         yield (
             f"{plural(n_captioners, 'captioner')} with {plural(n_runs, 'judge run')} are few: "
             f"VidCapBench's split rests on {PAPER_CAPTIONERS} with {PAPER_RUNS} each. If a judge "
             "gives the other of two verdicts one time in ten, a question passes as stable with a "
-            f"probability of {here:.0%} here, {there:.0%} there"
+            f"probability of {passing:.0%} here, {in_paper:.0%} there"
         )
     runs = sorted({max(table.n_runs for table in of.tables) for of in repeated.verdicts})
     if len(runs) > 1:
@@ -358,7 +333,7 @@ def notes_of(repeated: Repeated) -> Iterator[str]:
             f"{n_unknown:,} of {len(repeated.questions):,} questions are not known to be stable or "
             "not for every captioner: one was not asked, or has a run without a verdict"
         )
-    n_empty = sum(int(t.captions()["is_empty"].sum()) for v in repeated.verdicts for t in v.tables)
+    n_empty = sum(int(table.captions()["is_empty"].sum()) for table in repeated.tables)
     if n_empty:
         yield (
             f"{plural(n_empty, 'caption')} {'is' if n_empty == 1 else 'are'} empty, whose verdicts "
