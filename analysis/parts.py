@@ -11,6 +11,7 @@ import numpy as np
 
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
 from lmms_eval_captions.lmms_eval_tasks.verdict_file import CHEAP
+from lmms_eval_captions.metrics.parts import values_of_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,13 @@ def parts_of(
         repeated = [np.repeat(term, n_runs // len(term), axis=0) for term in terms]
         sides.append(np.stack(repeated, axis=2))
     return VideoParts(videos, sides)
+
+
+def score_of(verdicts: Verdicts, metric: str, group: Group | None = None) -> float | None:
+    """Return a metric, mean over judge runs; ``None`` as :func:`parts_of`."""
+    found = parts_of([verdicts], metric, group)
+    scale = verdicts.benchmark.metrics[metric].scale
+    return None if found is None else float(values_of_runs(found.sides[0], scale=scale).mean())
 
 
 def _term(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from lmms_eval_captions.analysis.agree.panel import Judge, Panel, panels_of, runs_below
-from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups, parts_of
+from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups, parts_of, score_of
 from lmms_eval_captions.analysis.results_folder import RunResults, member
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, align_task, merged
 from lmms_eval_captions.judges.errors import DataError
@@ -35,7 +35,7 @@ from lmms_eval_captions.metrics.parts import values_of_runs
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lmms_eval_captions.metrics.parts import Floats, Indices
+    from lmms_eval_captions.metrics.parts import Indices
 
 Document = dict[str, Any]
 """Findings of JSON's types, with intervals and differences as their records."""
@@ -241,18 +241,24 @@ def _units(shared: Shared, metric: str, n_runs: int) -> Units:
     import pandas as pd
 
     n_raters = n_runs or (len(shared.tables[0][1]) if shared.tables else 0)
-    found: list[pd.DataFrame] = [pd.DataFrame(columns=["video", *range(n_raters)])]
+    found: list[pd.DataFrame] = []
     for captioner, tables in shared.tables:
-        sides, n_of_each = [_singles(table, metric) for table in tables], 1
+        sides = [_singles(table, metric) for table in tables]
         if n_runs:
-            rows = sides[0]
-            rows = rows[rows.groupby("caption")["run"].transform("max") == n_runs - 1]
-            sides = [rows[rows["run"] == run].assign(run=0) for run in range(n_runs)]
+            is_complete = sides[0].groupby("caption")["run"].transform("max") == n_runs - 1
+            raters = [[(sides[0][is_complete], run) for run in range(n_runs)]]
         else:
-            n_of_each = max(table.n_runs for table in tables)
-        matched = _matched(sides, n_of_each)
-        found += [rows.assign(captioners=captioner) for rows in matched]
-    rows = pd.concat(found[1:] or found)
+            # Fewer judge runs count again.
+            n_of_sides = [(of, table.n_runs) for of, table in zip(sides, tables, strict=True)]
+            n_most = max(n for _, n in n_of_sides)
+            raters = [[(of, run % n) for of, n in n_of_sides] for run in range(n_most)]
+        for of_run in raters:
+            columns = [of[of["run"] == run].set_index(_KEY) for of, run in of_run]
+            rows = columns[0].drop(columns="value").assign(captioners=captioner)
+            for rater, column in enumerate(columns):
+                rows[rater] = column["value"]
+            found.append(rows.reset_index())
+    rows = pd.concat(found or [pd.DataFrame(columns=["video", *range(n_raters)])])
     return Units(metric, shared.benchmark.metrics[metric].labels, n_raters, rows)
 
 
@@ -264,16 +270,6 @@ def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
         values = values.map(lambda of: None if of is None or None in of else fmean(of))
     text = rows["question"].fillna("")
     return rows.assign(value=values.astype(object), question=text, tasks=table.task)
-
-
-def _matched(sides: Sequence[pd.DataFrame], n_runs: int) -> Iterator[pd.DataFrame]:
-    """Match questions and judge runs of raters, a column each; fewer runs count again."""
-    for run in range(n_runs):
-        runs = [of[of["run"] == run % (of["run"].max() + 1)].set_index(_KEY) for of in sides]
-        rows = runs[0].drop(columns="value")
-        for place, of in enumerate(runs):
-            rows[place] = of["value"]
-        yield rows.reset_index()
 
 
 def _agreements(shared: Shared) -> list[Document]:
@@ -356,7 +352,7 @@ def _row(
     difference = paired_interval(*found.sides, scale=scale)
     if isnan(difference.difference):
         return None
-    other, reference = (_score(side, scale) for side in found.sides)
+    other, reference = (float(values_of_runs(of, scale=scale).mean()) for of in found.sides)
     return {
         "section": section,
         "group": group,
@@ -368,10 +364,6 @@ def _row(
         "difference": difference,
         "p_holm": None,
     }
-
-
-def _score(parts: Floats, scale: float) -> float:
-    return float(values_of_runs(parts, scale=scale).mean())
 
 
 def _groups(
@@ -423,10 +415,10 @@ def _ranking(shared: Shared, captioners: Sequence[str]) -> Document | None:
     metric = shared.benchmark.metrics[headline]
     scores: dict[str, tuple[float, ...]] = {}
     for name in captioners:
-        found = [parts_of([shared.side(s, name)], headline) for s in (0, 1)]
-        values = tuple(_score(of.sides[0], metric.scale) for of in found if of is not None)
-        if len(values) == 2 and not any(map(isnan, values)):
-            scores[name] = values
+        values = [score_of(shared.side(side, name), headline) for side in (0, 1)]
+        known = [value for value in values if value is not None and not isnan(value)]
+        if len(known) == 2:
+            scores[name] = tuple(known)
     if len(scores) < 2:
         return None
     sign = -1 if metric.higher_is_better else 1

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from lmms_eval_captions.analysis.captioners import captioners_of, members_of
+from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, members_of
 from lmms_eval_captions.analysis.results_folder import RunResults, read_all_results
-from lmms_eval_captions.analysis.task_table import TaskTable, read_table
+from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.signature import (
@@ -20,7 +20,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     QUESTIONS,
     SERVED,
 )
-from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _NOT_OF_JUDGE: Final = frozenset(
     {"unscored", *COUNTS, "limit", "offset", "runs", "scoring", "con",
@@ -105,17 +105,14 @@ def runs_below(folders: Sequence[Path], chosen: set[str] | None) -> list[JudgedR
     found = []
     for name, runs in zip(names, models, strict=True):
         for run in runs:
-            tables = {}
-            for task in run.tasks:
-                path = run.verdict_path(task)
-                is_wanted = task in our_benchmarks() and (chosen is None or task in chosen)
-                if is_wanted and members_of(run, task) and (path.is_file() or run is runs[-1]):
-                    tables[task] = read_table(path, task)
-                    if tables[task].is_sampled:
-                        raise DataError(
-                            f"{path.name}: only a sample of the questions was judged, and this "
-                            "needs all: score the captions again without LMMS_CAPTIONS_PRECISION"
-                        )
+            one = Captioner(name, dict.fromkeys(run.tasks, run))
+            tables = {
+                task: one.verdicts(task, sampled=False).tables[0]
+                for task in one.tasks
+                if chosen is None or task in chosen
+                if members_of(run, task)
+                if run.verdict_path(task).is_file() or run is runs[-1]
+            }
             if tables:
                 found.append(JudgedRun(name, (run,), tables))
     if not found:

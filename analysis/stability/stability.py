@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, names_to_show
-from lmms_eval_captions.analysis.parts import is_by_task, ordered_groups, parts_of
+from lmms_eval_captions.analysis.parts import is_by_task, ordered_groups, parts_of, score_of
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, differences
 from lmms_eval_captions.judges.errors import DataError
@@ -272,15 +272,11 @@ def _scores(repeated: Repeated) -> Iterator[Document]:
             marks = np.where(is_stable, "stable", "")
             tables.append(table.only(rows.assign(stability=marks)))
         marked = Verdicts(verdicts.name, tuple(tables), verdicts.is_pooled)
-        for metric, known in repeated.benchmark.metrics.items():
-            full = parts_of([verdicts], metric)
-            part = parts_of([marked], metric, ("stability", "stable"))
+        for metric in repeated.benchmark.metrics:
+            full = score_of(verdicts, metric)
+            part = score_of(marked, metric, ("stability", "stable"))
             if full is not None and part is not None:
-                values = [
-                    float(values_of_runs(of.sides[0], scale=known.scale).mean())
-                    for of in (full, part)
-                ]
-                yield {"captioner": name, "metric": metric, "full": values[0], "stable": values[1]}
+                yield {"captioner": name, "metric": metric, "full": full, "stable": part}
 
 
 def _noise(repeated: Repeated) -> Iterator[tuple[str, Document]]:
