@@ -1,11 +1,14 @@
-"""Checks of ``doctor``: settings, software, judge and data that a run would use."""
+"""Commands ``doctor``, which checks what a run would use, and ``tasks-path``."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.metadata
 import importlib.util
+import os
+import re
 import shutil
+from argparse import Namespace
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -29,16 +32,19 @@ from lmms_eval_captions.judges.settings import (
     URL_VARIABLES,
     Settings,
     Variable,
+    read_settings,
     unknown_settings,
     variables_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.dependencies import DISTRIBUTION, direct_dependencies
-from lmms_eval_captions.lmms_eval_tasks.named_models import is_variable_name, split_address
+from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path as folder_of_tasks
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     can_be_sampled,
     cheap_judge,
+    name_of,
     sample_words,
 )
+from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 if TYPE_CHECKING:
@@ -47,23 +53,17 @@ if TYPE_CHECKING:
 _SHOWN: Final = (DISTRIBUTION, "lmms-eval", "torch", "transformers", "datasets", "aiohttp", "av")
 """Packages whose versions are always shown."""
 _OFFLINE: Final = "lexical: an offline stand-in for smoke tests, not a score"
-_OWN: Final = "the benchmark's own"
-_WITHOUT: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            "LMMS_CAPTIONS_JUDGE", "LMMS_CAPTIONS_JUDGE_RUNS", "LMMS_CAPTIONS_JUDGE_TEMPERATURE",
-            "LMMS_CAPTIONS_JUDGE_TIMEOUT", "LMMS_CAPTIONS_JUDGE_MAX_TOKENS",
-            "LMMS_CAPTIONS_VCAPSBENCH_ASKS", "LMMS_CAPTIONS_JUDGE_FRAMES",
-        ),
-        _OWN,
-    ),
-    "LMMS_CAPTIONS_JUDGE_RATE": "no limit",
-    "LMMS_CAPTIONS_JUDGE_API": "OpenAI's, or recognised by the address",
-    "LMMS_CAPTIONS_PROMPTS": "the packaged ones",
-    "LMMS_CAPTIONS_DATA": "the Hugging Face hub",
-    "LMMS_CAPTIONS_T5": "google/flan-t5-base from the hub",
-}  # fmt: skip
-"""Meaning of unset variables without a default of their own."""
+_UNSET: Final = {
+    "JUDGE_RATE": "no limit",
+    "JUDGE_API": "OpenAI's, or recognised by the address",
+    "PROMPTS": "the packaged ones",
+    "DATA": "the Hugging Face hub",
+    "T5": "google/flan-t5-base from the hub",
+    **dict.fromkeys(("JUDGE", "JUDGE_RUNS", "JUDGE_TEMPERATURE"), "the benchmark's own"),
+    **dict.fromkeys(("JUDGE_TIMEOUT", "JUDGE_MAX_TOKENS"), "the benchmark's own"),
+    **dict.fromkeys(("VCAPSBENCH_ASKS", "JUDGE_FRAMES"), "the benchmark's own"),
+}
+"""Meaning of unset variables without a default of their own, by the end of their names."""
 _MOST_NAMES: Final = 20
 """Models of an endpoint that are shown."""
 
@@ -77,6 +77,31 @@ class Finding(NamedTuple):
     text: str
 
 
+def tasks_path(_: Namespace) -> int:
+    """Print the folder of the task definitions."""
+    print(folder_of_tasks())
+    return 0
+
+
+def doctor(arguments: Namespace) -> int:
+    """Print what a run would use, and what is wrong with it."""
+    problems = []
+    for finding in _findings(with_unset=arguments.all):
+        print(f"{finding.status:<8} {finding.topic:<9} {finding.text}")
+        if finding.status == "problem":
+            problems.append(f"{finding.topic}: {finding.text}")
+    others = f" ({len(problems) - 1} more above)" if len(problems) > 1 else ""
+    last = f"problem{others}: {problems[0]}" if problems else "ok"
+    print(sentence(f"lmms-eval-captions doctor: {last}"))
+    return 1 if problems else 0
+
+
+def _findings(*, with_unset: bool) -> Iterator[Finding]:
+    yield from settings_in_force(os.environ, with_unset=with_unset)
+    # Raises for the first setting that cannot be used, after all are printed.
+    yield from examine(read_settings())
+
+
 def settings_in_force(environ: Mapping[str, str], *, with_unset: bool = True) -> list[Finding]:
     """Return a finding for every variable of ours and every one that looks like it; never a key.
 
@@ -85,13 +110,16 @@ def settings_in_force(environ: Mapping[str, str], *, with_unset: bool = True) ->
         with_unset: True to list the defaults of unset variables.
     """
     unknown = unknown_settings(Settings, environ)
-    findings = [Finding("problem", "setting", message) for message in unknown.values()]
-    # A launcher sets the rank, not the user.
     rows = {row.name: row for row in variables_of(Settings).values()}
-    for name, row in rows.items():
-        if name not in ("RANK", "WORLD_SIZE") and (with_unset or environ.get(name, "").strip()):
-            findings.append(_setting(row, environ))
-    return findings
+    return [
+        *(Finding("problem", "setting", message) for message in unknown.values()),
+        *(
+            _setting(row, environ)
+            for name, row in rows.items()
+            # A launcher sets the rank, not the user.
+            if name not in ("RANK", "WORLD_SIZE") and (with_unset or environ.get(name, "").strip())
+        ),
+    ]
 
 
 def _setting(variable: Variable, environ: Mapping[str, str]) -> Finding:
@@ -103,42 +131,18 @@ def _setting(variable: Variable, environ: Mapping[str, str]) -> Finding:
     except SettingsError as error:
         return Finding("problem", "setting", str(error))
     if not text:
-        default = variable.default or _WITHOUT.get(name, "not set")
-        if name == "LMMS_CAPTIONS_PRICES":
-            default = load_prices().as_of
+        unset = _UNSET.get(name.removeprefix("LMMS_CAPTIONS_"), "not set")
+        is_prices = name == "LMMS_CAPTIONS_PRICES"
+        default = load_prices().as_of if is_prices else variable.default or unset
         return Finding("ok", "setting", f"{name} = {default} (default)")
+    # A text that is not as it should be may hold a password anywhere.
     if name in ("LMMS_CAPTIONS_JUDGE_URL", *URL_VARIABLES):
-        text = ", ".join(map(_redacted, text.split(",")))
+        urls = [url.strip() for url in text.split(",")]
+        text = ", ".join(redact_url(url) if is_http(url) else "[no URL]" for url in urls)
     elif name == "LMMS_CAPTIONS_CHEAP_JUDGE":
-        text = _redacted_model(text)
+        model = name_of(text)
+        text = model if not re.search("://|#|,", model) else "[no model's name]"
     return Finding("ok", "setting", f"{name} = {text}")
-
-
-def _redacted(text: str) -> str:
-    # A text that is not a URL may hold a password anywhere.
-    return redact_url(text.strip()) if is_http(text.strip()) else "[no URL]"
-
-
-def _redacted_model(text: str) -> str:
-    """Return a model with its addresses and its key's variable, without secrets.
-
-    >>> _redacted_model("small@http://me:secret@host/v1;http://b:2/v1#MY_KEY")
-    'small@http://host/v1;http://b:2/v1#MY_KEY'
-    >>> _redacted_model("small@https://host/v1#sk-secret"), _redacted_model("small")
-    ('small@https://host/v1#[no variable]', 'small')
-    >>> _redacted_model("small@htps://me:secret@host/v1"), _redacted_model("small#sk-secret")
-    ("[no model's name]", "[no model's name]")
-    """
-    if "," in text:
-        return "[several models]"  # one of which may be half a password
-    name, address = split_address(text)
-    if "://" in name or "#" in name:
-        return "[no model's name]"
-    if not address:
-        return name
-    urls, mark, variable = address.partition("#")
-    shown = variable if not mark or is_variable_name(variable.strip()) else "[no variable]"
-    return f"{name}@{';'.join(map(_redacted, urls.split(';')))}{mark}{shown}"
 
 
 def examine(settings: Settings) -> list[Finding]:
@@ -149,7 +153,7 @@ def examine(settings: Settings) -> list[Finding]:
 
     return [
         *_software(),
-        *_cache(settings),
+        _cache(settings),
         *asyncio.run(judges()),
         *_prompts(settings),
         *_data(settings),
@@ -157,12 +161,12 @@ def examine(settings: Settings) -> list[Finding]:
 
 
 def _software() -> Iterator[Finding]:
-    topic = "software"
-    has_eval = direct_dependencies()["lmms-eval"].installed is not None
+    topic, known = "software", direct_dependencies()
+    has_eval = known["lmms-eval"].installed is not None
     if not has_eval:
         text = f"lmms-eval, which captioners and `run` need. Run: {INSTALL_EVAL}"
         yield Finding("missing", topic, text)
-    needed = [each for each in direct_dependencies().values() if each.is_needed(has_eval=has_eval)]
+    needed = [each for each in known.values() if each.is_needed(has_eval=has_eval)]
     versions = {each.requirement.name: each.installed for each in needed}
     versions[DISTRIBUTION] = importlib.metadata.version(DISTRIBUTION)
     shown = ", ".join(f"{name} {versions[name]}" for name in _SHOWN if versions.get(name))
@@ -176,10 +180,10 @@ def _software() -> Iterator[Finding]:
     if has_eval and importlib.util.find_spec("decord") is None:
         yield Finding("missing", topic, "decord, which only video_reader=decord needs")
     if shutil.which("java") is None:
-        yield Finding("missing", topic, "java, which CIDEr, BLEU, METEOR and ROUGE-L need")
+        yield Finding("missing", topic, "java, which METEOR and meta-eval's classic metrics need")
 
 
-def _cache(settings: Settings) -> list[Finding]:
+def _cache(settings: Settings) -> Finding:
     try:
         settings.cache.mkdir(parents=True, exist_ok=True)
         free_gib = shutil.disk_usage(settings.cache).free / 2**30
@@ -188,38 +192,40 @@ def _cache(settings: Settings) -> list[Finding]:
             f"{settings.cache} cannot be used ({error.strerror}); make it writable, or set "
             "LMMS_CAPTIONS_CACHE to another folder"
         )
-        return [Finding("problem", "cache", text)]
+        return Finding("problem", "cache", text)
     text = f"{settings.cache}, {free_gib:.1f} GiB free"
-    return [Finding("ok" if free_gib > 0.5 else "problem", "cache", text)]
+    return Finding("ok" if free_gib > 0.5 else "problem", "cache", text)
 
 
-def _prompts(settings: Settings) -> list[Finding]:
+def _prompts(settings: Settings) -> Iterator[Finding]:
     prompts = Prompts(settings.prompts)
     try:
         prompts.check()
     except SettingsError as error:
-        return [Finding("problem", "prompts", str(error))]
-    if settings.prompts is None:
-        return []
-    text = f"{settings.prompts} replaces {', '.join(prompts.replaced)}"
-    return [Finding("ok", "prompts", text)]
+        yield Finding("problem", "prompts", str(error))
+        return
+    if settings.prompts is not None:
+        text = f"{settings.prompts} replaces {', '.join(prompts.replaced)}"
+        yield Finding("ok", "prompts", text)
 
 
 def _data(settings: Settings) -> list[Finding]:
     if settings.data is None:
         text = "LMMS_CAPTIONS_DATA is not set: files come from the Hugging Face hub when needed"
         return [Finding("ok", "data", text)]
-    findings = []
+    found, missing = [], []
     for benchmark in _benchmarks_by_data():
         try:
             path = benchmark.find_data(settings)
         except CaptionsError as error:
-            findings.append(Finding("missing", "data", str(error)))
+            missing.append(str(error))
         else:
-            findings.append(Finding("ok", "data", f"{benchmark.name}: {path.parent}"))
-    if any(finding.status == "ok" for finding in findings):
-        return findings
-    return [Finding("problem", finding.topic, finding.text) for finding in findings]
+            found.append(f"{benchmark.name}: {path.parent}")
+    kind: Literal["missing", "problem"] = "missing" if found else "problem"
+    return [
+        *(Finding("ok", "data", text) for text in found),
+        *(Finding(kind, "data", text) for text in missing),
+    ]
 
 
 def _benchmarks_by_data() -> list[Benchmark[Any, Any]]:

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
 
 from lmms_eval_captions import __version__
-from lmms_eval_captions.cli.agree import add_agree
-from lmms_eval_captions.cli.build import add_build
-from lmms_eval_captions.cli.check import add_check, add_doctor
-from lmms_eval_captions.cli.compare import add_compare
-from lmms_eval_captions.cli.estimate import add_estimate
-from lmms_eval_captions.cli.judge_verify import add_judge
-from lmms_eval_captions.cli.label import add_label, add_labels
-from lmms_eval_captions.cli.meta_eval import add_meta_eval
-from lmms_eval_captions.cli.options import add_command
-from lmms_eval_captions.cli.report import add_report
-from lmms_eval_captions.cli.score import add_score
+from lmms_eval_captions.cli.commands import COMMANDS, GROUPS
 from lmms_eval_captions.cli.settings_flags import settings_taken
-from lmms_eval_captions.cli.stability import add_stability
-from lmms_eval_captions.cli.t2v_verify import add_t2v_verify
-from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.dependencies import advice_for
-from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
-
-if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-_GROUPS: Final[Mapping[str, Sequence[str]]] = {
-    "Run and score": ("run", "score", "estimate", "doctor", "check", "tasks-path"),
-    "Read results": ("compare", "report", "agree", "stability", "label", "labels", "meta-eval"),
-    "Build and verify": ("build", "judge", "t2v-verify"),
-}
-"""Commands in the order of the list in ``--help``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,82 +49,50 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    if words[:1] == ["run"]:
-        from lmms_eval_captions.cli.run import run
-
-        with settings_taken(words[1:], (), is_run=True) as rest:
-            return run(rest)
-    parser, commands = _parser()
     if not words or words[0] in ("-h", "--help"):
-        print(_overview(commands), end="")
+        print(_overview(), end="")
         return 0
-    if not words[0].startswith("-") and words[0] not in commands.choices:
-        close = get_close_matches(words[0], commands.choices, n=1)
+    if words[0] == "--version":
+        print(f"lmms-eval-captions {__version__}")
+        return 0
+    n_words = 2 if " ".join(words[:2]) in COMMANDS else 1
+    name, rest = " ".join(words[:n_words]), words[n_words:]
+    if name not in COMMANDS:
+        longer = [known for known in COMMANDS if known.startswith(f"{name} ")]
+        close = longer or get_close_matches(name, COMMANDS, n=1)
         meant = f"did you mean {close[0]}?" if close else "see lmms-eval-captions --help"
-        print(f"lmms-eval-captions: no command {words[0]!r:.80}; {meant}", file=sys.stderr)
-        return 2
-    with settings_taken(words, _own_flags(parser, words), is_run=False) as rest:
-        arguments = parser.parse_args(rest)
-        return int(arguments.run(arguments))
+        raise SettingsError(f"no command {name!r:.80}; {meant}")
+    command = COMMANDS[name]
+    parser = command.parser()
+    is_run = name == "run"
+    if is_run and rest[:1] in (["-h"], ["--help"]):
+        parser.print_help()
+        return 0
+    function = name.replace(" ", "_").replace("-", "_")
+    own = () if is_run else parser._option_string_actions
+    with settings_taken(rest, own, is_run=is_run) as left:
+        arguments = left if is_run else parser.parse_args(left)
+        module = import_module(f"lmms_eval_captions.cli.{command.module}")
+        return int(getattr(module, function)(arguments))
 
 
-def _parser() -> tuple[argparse.ArgumentParser, _SubParsersAction[argparse.ArgumentParser]]:
-    parser = argparse.ArgumentParser(prog="lmms-eval-captions")
-    parser.add_argument("--version", action="version", version=f"lmms-eval-captions {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser(
-        "run", help="lmms-eval with the same arguments, then a check of its results", add_help=False
-    )
-    add_command(
-        commands,
-        "tasks-path",
-        _tasks_path,
-        help="print the folder of the task definitions",
-        description="Prints the folder of the task definitions, for lmms-eval's --include_path.",
-        example='lmms-eval --include_path "$(lmms-eval-captions tasks-path)" --tasks list',
-    )
-    for add in (
-        add_score, add_estimate, add_doctor, add_check, add_compare, add_report, add_agree,
-        add_stability, add_label, add_labels, add_meta_eval, add_build, add_judge, add_t2v_verify,
-    ):  # fmt: skip
-        add(commands)
-    return parser, commands
-
-
-def _overview(commands: _SubParsersAction[argparse.ArgumentParser]) -> str:
+def _overview() -> str:
     """Return the help of the bare command."""
-    helps = {action.dest: action.help or "" for action in commands._choices_actions}
     lines = [
         "usage: lmms-eval-captions COMMAND ...",
         "",
         "Score video captions with LLM judges, as tasks of lmms-eval.",
     ]
-    for group, names in _GROUPS.items():
+    for group, commands in GROUPS.items():
         lines += ["", f"{group}:"]
-        for name in names:
-            text = textwrap.wrap(helps[name], 64)
-            lines += [f"  {name:<12} {text[0]}", *(f"{'':<15}{line}" for line in text[1:])]
+        for command in commands:
+            text = textwrap.wrap(command.help, 64)
+            lines += [f"  {command.name:<13} {text[0]}", *(f"{'':<16}{line}" for line in text[1:])]
     lines += [
         "",
         "lmms-eval-captions COMMAND --help shows options and an example; --version the version.",
     ]
     return "\n".join([*lines, ""])
-
-
-def _own_flags(parser: argparse.ArgumentParser, words: Sequence[str]) -> set[str]:
-    """Return the flags of a command and of the commands in it."""
-    flags = set(parser._option_string_actions)
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for word in words:
-                if word in action.choices:
-                    flags |= _own_flags(action.choices[word], words)
-    return flags
-
-
-def _tasks_path(_: argparse.Namespace) -> int:
-    print(tasks_path())
-    return 0
 
 
 if __name__ == "__main__":

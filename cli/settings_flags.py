@@ -38,46 +38,46 @@ def settings_taken(
     """Set the variables that a command line names, and yield the rest of it.
 
     Args:
-        words: A command with its arguments.
+        words: Arguments of a command.
         own: Flags that the command has itself.
-        is_run: Whether the rest is lmms-eval's, which reads the rest of a file too.
+        is_run: True if the rest is lmms-eval's, which reads the rest of a file too.
 
     Raises:
         SettingsError: If a flag has no value or looks misspelt, or a file cannot be used.
     """
+    rest: list[str] = []
+    given: dict[str, str] = {}
+    waiting = iter(words)
     with tempfile.TemporaryDirectory(prefix="lmms-eval-captions-") as folder:
-        rest: list[str] = []
-        given: dict[str, str] = {}
-        waiting = list(words)
-        while waiting:
-            word = waiting.pop(0)
+        for word in waiting:
             flag, equals, value = word.partition("=")
-            is_taken = (flag in FLAGS and flag not in own) or (flag == _CONFIG and flag not in own)
-            if not is_taken:
+            if flag in own or (flag not in FLAGS and flag != _CONFIG):
                 _require_known(flag, own, is_run=is_run)
                 rest.append(word)
                 continue
-            if not equals:
-                if not waiting:
-                    raise SettingsError(f"{flag}: expected a value behind it, got none")
-                value = waiting.pop(0)
-            if flag == _CONFIG:
-                section = _section(Path(value))
-                given = {**{n: t for n, t in section.items() if n not in os.environ}, **given}
-                if is_run:
-                    rest += [_CONFIG, str(_without_section(Path(value), Path(folder)))]
-            else:
-                given[FLAGS[flag]] = value
+            text = value if equals else next(waiting, None)
+            if text is None:
+                raise SettingsError(f"{flag}: expected a value behind it, got none")
+            if flag != _CONFIG:
+                given[FLAGS[flag]] = text
+                continue
+            path = Path(text)
+            content = _read(path)
+            if SECTION in content:
+                section = _variables(path, content.pop(SECTION) or {})
+                given = {n: v for n, v in section.items() if n not in os.environ} | given
+                path = Path(folder) / path.name
+                path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+            if is_run:
+                rest += [_CONFIG, str(path)]
         before = {name: os.environ.get(name) for name in given}
         os.environ.update(given)
         try:
             yield rest
         finally:
-            for name, text in before.items():
-                if text is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = text
+            for name in given:
+                os.environ.pop(name, None)
+            os.environ.update({name: text for name, text in before.items() if text is not None})
 
 
 def _require_known(flag: str, own: Collection[str], *, is_run: bool) -> None:
@@ -88,15 +88,14 @@ def _require_known(flag: str, own: Collection[str], *, is_run: bool) -> None:
         raise SettingsError(f"{flag}: no such option; was {close[0]} meant?")
 
 
-def _section(path: Path) -> dict[str, str]:
-    """Return the variables that a file sets."""
-    section = _read(path).get(SECTION) or {}
+def _variables(path: Path, section: object) -> dict[str, str]:
+    """Return the variables that the section of a file sets."""
     if not isinstance(section, dict):
         raise SettingsError(
             f"{_CONFIG} {path}: expected settings under {SECTION}, such as judge: gpt-4o, got "
             f"{section!r:.80}"
         )
-    found = {}
+    variables = {}
     for key, value in section.items():
         flag = f"--{str(key).replace('_', '-')}"
         if flag not in FLAGS:
@@ -104,20 +103,8 @@ def _section(path: Path) -> dict[str, str]:
             close = get_close_matches(str(key), names, n=1)
             meant = f"; was {close[0]} meant?" if close else f", expected any of {', '.join(names)}"
             raise SettingsError(f"{_CONFIG} {path}: no setting {key!r:.80} is known{meant}")
-        text = str(int(value)) if isinstance(value, bool) else str(value)
-        found[FLAGS[flag]] = text
-    return found
-
-
-def _without_section(path: Path, folder: Path) -> Path:
-    """Return the file as lmms-eval takes it."""
-    content = _read(path)
-    if SECTION not in content:
-        return path
-    rest = {key: value for key, value in content.items() if key != SECTION}
-    copy = folder / path.name
-    copy.write_text(yaml.safe_dump(rest, sort_keys=False), encoding="utf-8")
-    return copy
+        variables[FLAGS[flag]] = str(int(value)) if isinstance(value, bool) else str(value)
+    return variables
 
 
 def _read(path: Path) -> dict[str, Any]:

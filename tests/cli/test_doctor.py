@@ -231,9 +231,12 @@ def test_every_setting_in_force_is_shown() -> None:
         "LMMS_CAPTIONS_JUDGE_URL = http://a:1/v1, http://b:2/v1",
         "OPENAI_BASE_URL = [no URL]",
         "LMMS_CAPTIONS_MAX_COST = $20",
-        "LMMS_CAPTIONS_CHEAP_JUDGE = small@http://httpd:1/v1;http://b:2/v1#MY_KEY",
+        "LMMS_CAPTIONS_CHEAP_JUDGE = small",
     }
     assert {finding.text for finding in settings_in_force(environ, with_unset=False)} == set_ones
+    for cheap in ("small@htps://me:pass@host/v1", "small#pass", "small,big#pass"):
+        [finding] = settings_in_force({"LMMS_CAPTIONS_CHEAP_JUDGE": cheap}, with_unset=False)
+        assert "pass" not in finding.text
     for text in (
         *set_ones,
         "ANTHROPIC_API_KEY is not set",

@@ -211,7 +211,7 @@ def test_the_command_prints_a_table_and_what_it_rests_on(
         "20%",
     ):
         assert words in text
-    assert main(["estimate", "--tasks", tasks, "--judge", "mine", "--runs", "2"]) == 0
+    assert main(["estimate", "--tasks", tasks, "--judge", "mine", "--judge-runs", "2"]) == 0
     text = capsys.readouterr().out
     assert "unknown" in text
     assert "No price is known of mine: give one in LMMS_CAPTIONS_PRICES." in text

@@ -61,7 +61,7 @@ def _results(value: str, n_unscored: int = 0) -> str:
 OURS: Final = {
     # The command line.
     "command": Mistake(("chek", "out"), "no command 'chek'", "did you mean check?"),
-    "no-folder": Mistake(("check",), "required", "folder"),
+    "no-folder": Mistake(("check",), "required", "FOLDER"),
     "run-nothing": Mistake(("run",), "got none", "such as --model caption_file"),
     "run-command": Mistake(
         ("run", "lmms_evall", *CAMERA), "'lmms_evall', which cannot be started", "such as --model"
@@ -70,7 +70,9 @@ OURS: Final = {
         ("run", "--config", "{root}/a.yaml"), "found no file", "give the path of one"
     ),
     "since": Mistake(("check", "out", "--since", "yesterday"), "got 'yesterday'", "such as 90m"),
-    "runs": Mistake((*ESTIMATE, "--runs", "0"), "got '0'", "expected a whole number of at least 1"),
+    "runs": Mistake(
+        (*ESTIMATE, "--judge-runs", "0"), "got '0'", "expected a whole number of at least 1"
+    ),
     # Paths of results.
     "check-nowhere": Mistake(
         ("check", "{root}/nowhere"), "there is no such folder", "give the folder that lmms-eval had"
