@@ -5,10 +5,10 @@
 draws benchmarks of 30 to 1,000 videos with unequal numbers of questions, whose verdicts on a video
 go together with correlations from 0 to 0.5 and whose judge flips 0 to 15% of them (see
 ``simulated_benchmarks.py``), and counts for every metric how often its interval, and that of the
-paired difference of two captioners, has the truth inside; beside them the naive intervals that take
-every question for itself. A cell outside 93.5 to 96.5% is drawn again with five times as many
-simulations, as one in 400 is outside by chance. ``--hard`` takes captioners that are right in 5%
-or 95% of the questions, ``--runs 3`` several judge runs. Exits with 1 where a cell stays outside.
+paired difference of two captioners, has the truth inside. A cell outside 93.5 to 96.5% is drawn
+again with five times as many simulations, as one in 400 is outside by chance. ``--hard`` takes
+captioners that are right in 5% or 95% of the questions, ``--runs 3`` several judge runs. Exits with
+1 where a cell stays outside.
 """
 
 # Another package is called coverage, and numba imports it where it is there: what this needs is
@@ -61,7 +61,7 @@ def main() -> int:
         print(line(cell), file=sys.stderr, flush=True)
     print(table(cells))
     n_outside = sum(bool(cell.outside()) for cell in cells)
-    print(f"\n{n_outside} of {len(cells)} cells are outside {LOWEST} to {HIGHEST} %")
+    print(f"\n{n_outside} of {len(cells)} cells are outside {LOWEST} to {HIGHEST}%")
     stay = _drawn_again(cases, cells, options)
     print(f"{stay} stay outside; {time.monotonic() - start:.0f} s\n")
     return 1 if stay else 0

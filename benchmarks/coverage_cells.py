@@ -18,7 +18,6 @@ from simulated_benchmarks import (
     Design,
     Drawn,
     draw,
-    naive_errors,
     parts_of,
     true_score,
 )
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 LOWEST: Final = 93.5
 HIGHEST: Final = 96.5
-_NORMAL: Final = 1.959964
 _AT_ONCE: Final = 200_000
 """Videos that are drawn at once."""
 
@@ -48,9 +46,7 @@ class Cell:
     n_without: int
     """Simulations without an interval, as all videos were alike; left out of the shares."""
     covers: float
-    naive: float
     paired: float
-    paired_naive: float
 
     def outside(self) -> list[str]:
         """Which of its shares are not near enough to 95%."""
@@ -76,7 +72,7 @@ def measure(case: Case, design: Design, *, simulations: int, seed: int) -> list[
 
 
 def _cell(case: str, metric: str, design: Design, hits: Sequence[Hits]) -> Cell:
-    has_ends, inside, naive, differs, paired, paired_naive = hits
+    has_ends, inside, differs, paired = hits
     return Cell(
         case=case,
         metric=metric,
@@ -84,31 +80,24 @@ def _cell(case: str, metric: str, design: Design, hits: Sequence[Hits]) -> Cell:
         n=len(inside),
         n_without=int((~has_ends).sum()),
         covers=100 * float(inside[has_ends].mean()),
-        naive=100 * float(naive[has_ends].mean()),
         paired=100 * float(paired[differs].mean()),
-        paired_naive=100 * float(paired_naive[differs].mean()),
     )
 
 
 def _hits(case: Case, metric: str, drawn: Drawn, design: Design) -> list[Hits]:
-    """Return per simulation: has an interval, covers, naive covers; the same for differences."""
+    """Return per simulation: has an interval, and covers; the same for differences."""
     known = all_benchmarks()[case.benchmark].metrics[metric]
     truths = [true_score(case, metric, of, design.flips) for of in (case.shares, case.others)]
     parts = [parts_of(case, metric, *of) for of in zip(drawn.counts, drawn.tokens, strict=True)]
     singles = intervals(list(parts[0]), scale=known.scale, bounds=known.bounds)
     lows, highs = _ends(singles)
     has_ends = ~np.isnan(lows)
-    naive = [naive_errors(case, metric, drawn, captioner) for captioner in (0, 1)]
     inside = (lows <= truths[0]) & (truths[0] <= highs)
-    away = np.abs(np.array([one.value for one in singles]) - truths[0])
-    naively = away <= _NORMAL * naive[0]
     found = [paired_interval(a, b, scale=known.scale) for a, b in zip(*parts, strict=True)]
     lows, highs = _ends(found)
     differs = ~np.isnan(lows)
     difference = truths[0] - truths[1]
-    away = np.abs(np.array([one.difference for one in found]) - difference)
-    paired = (lows <= difference) & (difference <= highs)
-    return [has_ends, inside, naively, differs, paired, away <= _NORMAL * np.hypot(*naive)]
+    return [has_ends, inside, differs, (lows <= difference) & (difference <= highs)]
 
 
 def _ends(found: Sequence[Interval | Difference]) -> tuple[Floats, Floats]:
@@ -133,20 +122,14 @@ def _measure(job: tuple[Case, Design], *, simulations: int, seed: int) -> list[C
 
 def table(cells: Sequence[Cell]) -> str:
     """A line for each metric: mean, lowest and highest share over its cells."""
-    lines = [f"{'':35} {'interval':^20} {'naive':^13} {'difference':^20} {'naive':^13}"]
+    lines = [f"{'':35} {'interval':^20} {'difference':^20}"]
     head = f"{'mean':>6} {'lowest':>6} {'highest':>6}"
-    short = f"{'mean':>6} {'lowest':>6}"
-    lines.append(f"{'% that cover':35} {head} {short} {head} {short} {'cells':>6} {'without':>8}")
+    lines.append(f"{'% that cover':35} {head} {head} {'cells':>6} {'without':>8}")
     for name in dict.fromkeys((cell.case, cell.metric) for cell in cells):
         mine = [cell for cell in cells if (cell.case, cell.metric) == name]
         columns = []
-        for values, has_highest in (
-            ([cell.covers for cell in mine], True),
-            ([cell.naive for cell in mine], False),
-            ([cell.paired for cell in mine], True),
-            ([cell.paired_naive for cell in mine], False),
-        ):
-            numbers = [np.mean(values), np.min(values), *([np.max(values)] if has_highest else [])]
+        for values in ([cell.covers for cell in mine], [cell.paired for cell in mine]):
+            numbers = np.mean(values), np.min(values), np.max(values)
             columns.append(" ".join(f"{number:6.1f}" for number in numbers))
         without = f"{100 * sum(c.n_without for c in mine) / sum(c.n for c in mine):7.2f}%"
         lines.append(f"{': '.join(name):35} {' '.join(columns)} {len(mine):6} {without}")
@@ -158,7 +141,6 @@ def line(cell: Cell) -> str:
     design = cell.design
     return (
         f"{cell.case}: {cell.metric}, {design.n_videos} videos, correlation "
-        f"{design.correlation:g}, flips {design.flips:.0%}: interval {cell.covers:.1f} % "
-        f"(naive {cell.naive:.1f}), difference {cell.paired:.1f} % (naive {cell.paired_naive:.1f})"
-        f" of {cell.n - cell.n_without:,}"
+        f"{design.correlation:g}, flips {design.flips:.0%}: interval {cell.covers:.1f}%, "
+        f"difference {cell.paired:.1f}% of {cell.n - cell.n_without:,}"
     )

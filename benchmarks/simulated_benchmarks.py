@@ -168,20 +168,6 @@ def true_score(case: Case, metric: str, shares: Sequence[float], flips: float) -
     return float(known.scale * top / bottom / (_MEAN_TOKENS if known.reads_fields else 1.0))
 
 
-def naive_errors(case: Case, metric: str, drawn: Drawn, captioner: int) -> Floats:
-    """Standard errors that take every question of all videos for itself, shape (n_samples,)."""
-    known = all_benchmarks()[case.benchmark].metrics[metric]
-    adds, _ = _what_labels_add(known, case.labels)
-    of_labels = drawn.counts[captioner].mean(axis=1).sum(axis=1)
-    totals = of_labels @ adds
-    ratios = totals[..., 0] / totals[..., 1]
-    residuals = adds[:, 0] - ratios[..., None] * adds[:, 1]
-    variances = (of_labels * residuals**2).sum(axis=-1) / totals[..., 1] ** 2
-    errors = known.scale * np.sqrt(variances.sum(axis=-1)) / case.n_tasks
-    tokens = drawn.tokens[captioner].mean(axis=1)
-    return np.asarray(errors / tokens if known.reads_fields else errors)
-
-
 def _shares_of_videos(
     case: Case, design: Design, n_samples: int, rng: np.random.Generator
 ) -> list[Floats]:
