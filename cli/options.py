@@ -165,9 +165,7 @@ TYPES: Final[dict[str, Callable[[str], object]]] = {
     "N": whole_number(least=1),
     "COUNT": whole_number(least=0),
     "SEED": whole_number(least=0),
-    **dict.fromkeys(
-        ("MB", "PIXELS", "NUMBER"), number("a number of at least 0", lambda value: value >= 0)
-    ),
+    **dict.fromkeys(("MB", "PIXELS", "NUMBER"), number("a number", lambda _: True)),
     "S": number("a number above 0"),
     "USD": dollars_or_none,
     "SHARE": _share,
