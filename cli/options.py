@@ -75,7 +75,7 @@ def _entries(options: str) -> Iterator[tuple[str, str]]:
 
 
 def _add(parser: argparse.ArgumentParser, head: str, text: str) -> None:
-    flags, value, more = _HEAD.match(head).groups()  # type: ignore[union-attr] # matches anything
+    flags, value, more = _HEAD.fullmatch(head).groups()  # type: ignore[union-attr] # tested
     names = flags.split(", ") if flags else []
     shown = text.replace("%", "%%")
     if value is None:
