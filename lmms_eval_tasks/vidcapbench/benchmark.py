@@ -56,7 +56,7 @@ from lmms_eval_captions.metrics.vidcapbench import (
 )
 
 
-def _tokenizer() -> tuple[TokenCounter | None, str | None]:
+def tokenizer() -> tuple[TokenCounter | None, str | None]:
     """Return T5's counter, or why there is none."""
     try:
         return _tokenizer_at(data_settings().t5)
@@ -183,7 +183,7 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
             ratios=_con_ratios,
             reads_fields=True,
             unavailable=_no_tokens,
-            unavailable_here=lambda: _tokenizer()[1],
+            unavailable_here=lambda: tokenizer()[1],
         ),
     }
     headline = "acc"
@@ -230,7 +230,7 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
 
     def fields(self, _doc: Doc, caption: str | None) -> dict[str, object]:
         """Return the caption's number of T5 tokens, or why it is not known."""
-        counter, reason = _tokenizer()
+        counter, reason = tokenizer()
         return {
             "n_tokens": None if counter is None or caption is None else counter(caption),
             **({} if reason is None else {"con_reason": reason}),
