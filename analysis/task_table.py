@@ -173,7 +173,7 @@ def read_table(path: Path, task: str) -> TaskTable:
     if "question_index" not in table.column_names:
         for name in (*value_columns, *_COLUMNS_OF_QUESTIONS):
             table = table.append_column(name, pa.nulls(len(table)))
-    _check_columns(path, table, [*value_columns, *head.get("fields", ())], head["sections"])
+    _check_columns(path, table, [*value_columns, *head.get("fields", ())], head.get("sections", ()))
     rows = table.to_pandas()
     for name in value_columns:
         # Labels, numbers or lists as metrics read them, None for unscored.

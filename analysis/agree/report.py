@@ -146,14 +146,9 @@ def _pair(pair: Document) -> Part:
         title = f"Verdicts of {pair['reference']} (rows) and {pair['other']} (columns)"
         tables.append((title, table(["", *labels], rows)))
     if pair["ranking"] is not None:
-        ranking = pair["ranking"]
-        rows = [
-            [str(rank), first, a, second, b]
-            for rank, ((first, a), (second, b)) in enumerate(
-                zip(ranking["reference"], ranking["other"], strict=True), 1
-            )
-        ]
-        metric = ranking["metric"]
+        ranking, metric = pair["ranking"], pair["ranking"]["metric"]
+        ranks = enumerate(zip(ranking["reference"], ranking["other"], strict=True), start=1)
+        rows = [[rank, *first, *other] for rank, (first, other) in ranks]
         header = ["rank", pair["reference"], metric, pair["other"], metric]
         tables.append(("Captioners under both judges", table(header, rows)))
     title = f"{pair['other']} compared with {pair['reference']}"
@@ -164,17 +159,13 @@ def _leniency(pair: Document) -> Iterator[tuple[str, pd.DataFrame]]:
     for section in dict.fromkeys(row["section"] for row in pair["leniency"]):
         rows = [row for row in pair["leniency"] if row["section"] == section]
         is_all = section == ALL[0]
-        names = ["group"] if not is_all else []
-        if is_all or len({row["metric"] for row in rows}) > 1:
-            names.append("metric")
+        has_several = len({row["metric"] for row in rows}) > 1
+        names = ["metric"] if is_all else ["group", "metric"] if has_several else ["group"]
+        shown = [*names, "n_units", "agreement", "reference", "other", "difference"]
+        p_values = [row["difference"].p_value if is_all else row["p_holm"] for row in rows]
         cells = [
-            [
-                *(row[name] for name in names),
-                *(row[name] for name in ("n_units", "agreement", "reference", "other")),
-                row["difference"],
-                p_text(row["difference"].p_value if is_all else row["p_holm"]),
-            ]
-            for row in rows
+            [*(row[name] for name in shown), p_text(p_value)]
+            for row, p_value in zip(rows, p_values, strict=True)
         ]
         title = "Who is more lenient" if is_all else f"By {section.replace('_', ' ')}"
         header = ["", *names[1:], "n", "agreement", pair["reference"], pair["other"], "difference"]

@@ -219,14 +219,16 @@ class Comparer:
         if section is None:
             named = first.benchmark.sections
             section = next((s for s, of in counts.items() if named.get(s) and len(of) > 1), "")
-        groups, tasks = list(counts.get(section, ())), [table.task for table in first.tables]
+        groups = [(section, group) for group in counts.get(section, ())]
+        tasks = [(TASKS, table.task) for table in first.tables]
         if len(tasks) == 1 or (groups and is_by_task(first.rows(), section, len(tasks))):
             tasks = []
-        wanted = [ALL, *((TASKS, task) for task in tasks)]
-        metrics = list(first.benchmark.metrics)
-        cells = [Cell(name, metric) for metric in metrics]
-        cells += [Cell(name, metric, *of) for metric in metrics for of in wanted[1:]]
-        cells += [Cell(name, m, section, group) for m in metrics for group in groups[:MAX_GROUPS]]
+        cells = [
+            Cell(name, metric, *group)
+            for chosen in ([ALL], tasks, groups[:MAX_GROUPS])
+            for metric in first.benchmark.metrics
+            for group in chosen
+        ]
         return cells, len(groups)
 
     def _parts_of(self, cell: Cell) -> VideoParts | None:

@@ -81,24 +81,20 @@ class Split(NamedTuple):
     files: Mapping[str, Counter[Fate]]
     """Questions of each official file, counted by their fate."""
 
-    def n_of(self, part: Part) -> int:
-        """Return the number of questions in a part."""
-        return sum(_n_of(of, part) for of in self.files.values())
+    def n_of(self, part: Part, file: str = "") -> int:
+        """Return the number of questions in a part, of one file or of all."""
+        counts = [of for name, of in self.files.items() if file in ("", name)]
+        return sum(n for of in counts for fate, n in of.items() if FATES[fate][0] == part)
 
 
 def split_all(
     several: Sequence[Repeated], settings: DataSettings, folder: Path, *, only: Sequence[str] = ()
 ) -> list[Split]:
-    """Write the official files of every benchmark again, in two parts.
+    """Write the official files of every benchmark again, in two parts below a folder.
 
     A question is stable if every captioner's caption got the same verdict in all judge runs, in
-    every task that asks it and was judged. All others are unstable.
-
-    Args:
-        several: Tasks and groups.
-        settings: Where the official files are.
-        folder: Gets the folders ``<benchmark>-stable`` and ``<benchmark>-unstable``.
-        only: Groups whose unstable questions are split off; empty for all.
+    every task that asks it and was judged. All others are unstable, or with ``only`` those of some
+    groups.
 
     Raises:
         DataError: If a benchmark has no file of questions, there is one judge run, a folder exists,
@@ -174,9 +170,9 @@ def _split(
                 _write(root / source.benchmark / name, text)
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
-        manifest = _manifest(done, part, several, settings, only)
+        manifest = _manifest(done, part, several, settings.data, only)
         _write(root / SPLIT_MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
-        _write(root / "README.md", _readme(done, part, several, question_file, only))
+        _write(root / "README.md", _readme(done, part, several, only, question_file))
     return done
 
 
@@ -253,19 +249,10 @@ def _write(path: Path, text: str) -> None:
         raise DataError(f"--split: {path} cannot be written: {error}") from error
 
 
-def _n_of(fates: Mapping[Fate, int], part: Part) -> int:
-    return sum(n for fate, n in fates.items() if FATES[fate][0] == part)
-
-
 def _manifest(
-    done: Split,
-    part: Part,
-    several: Sequence[Repeated],
-    settings: DataSettings,
-    only: Sequence[str],
+    done: Split, part: Part, several: Sequence[Repeated], data: str | None, only: Sequence[str]
 ) -> dict[str, object]:
     """Return how a part was made."""
-    data = settings.data
     if data is not None and data != SAMPLE:
         data = str(Path(data).expanduser().resolve())
     captioners: dict[str, dict[str, object]] = {}
@@ -288,7 +275,7 @@ def _manifest(
         "files": {
             name: {
                 "n_questions": of.total(),
-                **{which: _n_of(of, which) for which in PARTS},
+                **{which: done.n_of(which, name) for which in PARTS},
                 "why": {fate: of[fate] for fate in FATES if of.get(fate)},
             }
             for name, of in done.files.items()
@@ -301,18 +288,13 @@ def _manifest(
 
 
 def _readme(
-    done: Split,
-    part: Part,
-    several: Sequence[Repeated],
-    question_file: QuestionFile,
-    only: Sequence[str],
+    done: Split, part: Part, several: Sequence[Repeated], only: Sequence[str], file: QuestionFile
 ) -> str:
-    benchmark = several[0].benchmark
-    source = benchmark.source
-    written = {name for name, of in done.files.items() if _n_of(of, part)}
-    tasks = [t.name for t in benchmark.tasks.values() if question_file.name(t.fields) in written]
+    benchmark, source = several[0].benchmark, several[0].benchmark.source
+    n_of = {name: done.n_of(part, name) for name in done.files}
+    tasks = [t.name for t in benchmark.tasks.values() if n_of.get(file.name(t.fields))]
     rows = [
-        f"| {source.benchmark}/{name} | {_n_of(of, part):,} | {of.total():,} |"
+        f"| {source.benchmark}/{name} | {n_of[name]:,} | {of.total():,} |"
         for name, of in done.files.items()
     ]
     kept = f" Of the unstable ones, only those of {', '.join(only)} were split off."
