@@ -126,11 +126,6 @@ class ScoreSpec:
         """Columns that are read, by their own names: if captions are written, there may be some."""
         return [self.name_of(name) for name in dict.fromkeys([*self.needed, "caption"])]
 
-    @property
-    def concurrency(self) -> int:
-        """Requests that may be in flight."""
-        return int(self.settings["concurrency"])
-
     def name_of(self, column: str) -> str:
         """Return a column's name in the tables."""
         return self.names.get(column, column)
@@ -158,7 +153,7 @@ class ScoreSpec:
         rate = self.settings.get("rate")
         shares = {
             "rate": None if rate is None else rate / n_scorers,
-            "concurrency": math.ceil(self.concurrency / n_scorers),
+            "concurrency": math.ceil(self.settings["concurrency"] / n_scorers),
         }
         return replace(self, settings={**self.settings, **shares})
 
@@ -230,14 +225,12 @@ class TableScorer:
                 if table is None or isinstance(table, DataError):
                     yield 0, lambda rows=(number, table): rows  # type: ignore[misc] # as it is
                 else:
-                    yield table.num_rows, partial(self._scored, number, self._submit(table))
+                    rows = _rows(table, self.spec)
+                    self._write_captions(rows)
+                    waits = list(map(self._submit_row, rows))
+                    yield table.num_rows, partial(self._scored, number, waits)
 
-        yield from in_order(submitted(), _AHEAD * self.spec.concurrency)
-
-    def _submit(self, table: pa.Table) -> list[Callable[[], Row]]:
-        rows = _rows(table, self.spec)
-        self._write_captions(rows)
-        return [self._submit_row(row) for row in rows]
+        yield from in_order(submitted(), _AHEAD * self.spec.settings["concurrency"])
 
     def _scored(self, number: int, waits: Sequence[Callable[[], Row]]) -> Rows:
         import pyarrow as pa
