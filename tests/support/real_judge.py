@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN, read_choice
-from lmms_eval_captions.judges.protocols.gveval import ACCR, read_scores
+from lmms_eval_captions.judges.protocols.gveval import read_scores
 from lmms_eval_captions.judges.protocols.vcapsbench import read_answer
 from lmms_eval_captions.judges.protocols.vdc_reading import read_match
 from lmms_eval_captions.judges.protocols.vidcapbench import read_correctness
@@ -103,7 +103,7 @@ def says(task: str, judgement: Mapping[str, Any], options: Options) -> object:
         letter = read_choice(reply, menu)
         return letter and menu[LETTERS.index(letter)]
     if task == "msvd_eval_ref_only":
-        scores = read_scores(reply, ACCR, lowest=0, highest=100)
+        scores = read_scores(reply)
         return scores and {name: float(written.text) for name, written in scores.items()}
     return read_correctness(reply)
 
