@@ -152,6 +152,7 @@ class ReplyStore:
         if self._own_file >= 0:
             _flush(self._own_file)
             self._own, self._own_file, self._own_bytes = "", -1, 0
+            self._is_dirty = False
         self._close_others()
 
     def _append(self, line: bytes) -> None:

@@ -323,3 +323,15 @@ def test_a_segment_that_is_gone_is_a_stop_that_names_the_folder(tmp_path: Path) 
     shutil.rmtree(tmp_path / "judge")
     assert shelf.get("judge", _key(77)) == Reply("there")
     shelf.close()
+
+
+def test_a_closed_store_has_nothing_left_to_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever still waits for a reply as the engine ends may look for new ones."""
+    monkeypatch.setattr("lmms_eval_captions.judges.endpoint.store.FLUSH_S", 0.0)
+    store = ReplyStore(tmp_path)
+    store.put(_key(1), Reply("Yes.", "stop").to_json())
+    store.close()
+    store.refresh()
+    assert len(ReplyStore(tmp_path)) == 1
