@@ -10,7 +10,7 @@ from typing import Final
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_numbered_jsonl
-from lmms_eval_captions.model_wrappers.caption_files.tables import open_csv
+from lmms_eval_captions.model_wrappers.caption_files.tables import csv_rows
 
 Row = Mapping[str, object]
 ID_KEYS: Final = ("video_id", "id", "vname", "video")
@@ -52,12 +52,11 @@ def read_user_table(path: Path, columns: Sequence[str]) -> list[tuple[str, Row]]
 
 
 def _csv_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Row]]:
-    with open_csv(path, separators=",;\t", expected=columns) as table:
-        for row, further in table:
-            where = f"{path}, line {table.line}"
-            if any(further):
-                raise DataError(f"{where} has more cells than the header")
-            yield where, {name.strip(): cell for name, cell in row.items()}
+    for line, row, further in csv_rows(path, ",;\t", columns):
+        where = f"{path}, line {line}"
+        if any(further):
+            raise DataError(f"{where} has more cells than the header")
+        yield where, {name.strip(): cell for name, cell in row.items()}
 
 
 def name_of(value: object) -> str:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
-from lmms_eval_captions.model_wrappers.base import CaptionModel
+from lmms_eval_captions.model_wrappers.base import CaptionModel, read_request
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
 from lmms_eval_captions.model_wrappers.caption_files.paths import absent_ranks
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.caption_files.tables import VIDEO_KEYS
-from lmms_eval_captions.model_wrappers.model_args import refuse_unknown, shown_name
+from lmms_eval_captions.model_wrappers.model_args import one_of, refuse_unknown, shown_name
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 from lmms_eval_captions.model_wrappers.results import no_result
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest
 
-_KNOWN_ARGS = ("path", "column", "video_column", "missing")
-MISSING = ("error", "skip", "drop")
-"""Reactions to a missing caption."""
 _LEFT = {
     "skip": "Their questions are left unscored (missing=skip)",
     "drop": "They are left out of their tasks (missing=drop)",
@@ -42,6 +39,10 @@ class CaptionFile(CaptionModel):
     ``--model caption_file --model_args path=FILE[,column=NAME][,video_column=NAME]
     [,missing=error|skip|drop]``. No video is opened. lmms-eval's ``--use_cache`` knows the file by
     its name alone: leave it out here, or captions of an earlier version of the file come back.
+
+    ``path`` is what :func:`open_captions` takes; a number, as lmms-eval makes of digits, counts as
+    text. ``missing=error`` stops where a caption is missing, ``skip`` leaves its questions
+    unscored, ``drop`` leaves it out of the task.
     """
 
     has_captions = True
@@ -57,33 +58,15 @@ class CaptionFile(CaptionModel):
         max_batch_size: object = None,  # noqa: ARG002
         **unknown: object,
     ) -> None:
-        """Read the captions.
-
-        Args:
-            path: Caption file (JSONL, JSON, CSV or TSV, or any with ``.gz``, or Parquet), several
-                (a folder, a pattern, or any of these joined by plus signs), or a folder of
-                lmms-eval sample logs. A number, as lmms-eval makes of digits, counts as text.
-            column: The caption's column, by default the known ones.
-            video_column: The video's column, by default the known ones.
-            missing: ``error`` stops where a caption is missing, ``skip`` leaves its
-                questions unscored, ``drop`` leaves it out of the task.
-            batch_size: Not used.
-            device: Not used.
-            max_batch_size: Not used.
-            unknown: Anything else is an error.
-
-        Raises:
-            SettingsError: If an argument is missing or unknown, or ``missing`` none of the three.
-            CaptionError: If the captions cannot be read.
-        """
-        refuse_unknown(shown_name(type(self)), known=_KNOWN_ARGS, unknown=unknown)
+        refuse_unknown(
+            shown_name(type(self)),
+            known=("path", "column", "video_column", "missing"),
+            unknown=unknown,
+        )
         super().__init__()
         if path is None or path == "":
             raise SettingsError("caption_file: expected --model_args path=FILE, got no path")
-        if missing not in MISSING:
-            raise SettingsError(
-                f"caption_file: missing={missing!r} is not one of {', '.join(MISSING)}"
-            )
+        one_of("caption_file: missing", missing, ("error", *_LEFT))
         self._missing = str(missing)
         self._path = str(path)
         self._captions_of = open_captions(
@@ -91,24 +74,21 @@ class CaptionFile(CaptionModel):
         )
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str | GenerationResult]:
-        """Return one caption per request, in order, unchanged, or a ``NoCaption``.
-
-        Raises:
-            CaptionError: If a document names no video, or a video has no caption and
-                ``missing=error``; before any is returned.
-        """
-        wanted = [self.read_request(request.args) for request in requests]
-        captions = [self._find(request) for request in wanted]
+        """Return one caption per request, in order, unchanged, or a ``NoCaption``."""
+        wanted = [
+            read_request(request.args, self.task_dict, is_simple=self.is_simple)
+            for request in requests
+        ]
+        captions = [
+            self._captions_of(of.task).find_any(self._videos(of), of.doc.get("aspect"))
+            for of in wanted
+        ]
         missing = [request for request, text in zip(wanted, captions, strict=True) if text is None]
         if missing:
             self._report(missing, len(requests))
         kind = DroppedCaption if self._missing == "drop" else NoCaption
         none = kind("the caption file has none")
         return [no_result(none) if text is None else text for text in captions]
-
-    def _find(self, request: CaptionRequest) -> str | None:
-        table = self._captions_of(request.task)
-        return table.find_any(self._videos(request), request.doc.get("aspect"))
 
     @staticmethod
     def _videos(request: CaptionRequest) -> list[str]:
@@ -129,7 +109,7 @@ class CaptionFile(CaptionModel):
         text = (
             f"caption_file: {len(missing)} of {n_wanted} captions are missing{whose}, for "
             f"{listed(videos)}. {table.path} has captions "
-            f"of {len(table)} videos: {listed(table.videos, 3)}"
+            f"of {len(table.videos)} videos: {listed(table.videos, 3)}"
         )
         if self._missing == "error":
             raise CaptionError(

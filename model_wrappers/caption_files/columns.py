@@ -8,7 +8,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from lmms_eval_captions.judges.errors import CaptionError
-from lmms_eval_captions.model_wrappers.caption_files.tables import CAPTION_KEYS, VIDEO_KEYS
+from lmms_eval_captions.model_wrappers.caption_files.tables import (
+    CAPTION_KEYS,
+    VIDEO_KEYS,
+    CaptionRow,
+)
 from lmms_eval_captions.model_wrappers.no_caption import KIND, GeneralCaption
 from lmms_eval_captions.model_wrappers.video.endings import without_ending
 
@@ -16,12 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.caption_files.tables import CaptionRow
 
 ASPECTS = ("camera", "short", "background", "main_object", "detailed")
 """Aspects that may have a column of their own, ``<aspect>_caption``."""
 ANY = ""
 """Stands in for the aspect of a caption that is of none in particular."""
+_LOGGED: Final = "task of the log"
+"""Added column of the rows of a sample log."""
 _SEGMENT: Final = re.compile(
     r"(?:segment_?|clip_?)?(?:start|end|begin|stop)(?:[_ ]?(?:time|s|sec|seconds|frame))?"
     r"|timestamps?|time_?span|segment(?:_?(?:id|index))?"
@@ -45,11 +50,7 @@ def base_name(video: str) -> str:
 
 
 def stem(video: str) -> str:
-    r"""Return a video's base name without a known video ending; other dots belong to the id.
-
-    >>> stem("a\\eyhzdC936uk_15_27.avi"), stem("foo.bar"), stem("foo.bar.MP4")
-    ('eyhzdC936uk_15_27', 'foo.bar', 'foo.bar')
-    """
+    """Return a video's base name without a known video ending; other dots belong to the id."""
     return without_ending(base_name(video))
 
 
@@ -79,12 +80,37 @@ def listed(values: Iterable[str], most: int = 5) -> str:
 
 def video_of(fields: Mapping[str, object]) -> str | None:
     """Return the video that a row is about, or ``None`` if it names none."""
-    names = video_names(fields)
-    if not names and _is_log(fields):
-        # The document itself is not logged: its video survives in metric items, or as the target.
-        names = [name for item in _items(fields) for name in video_names(item)]
-        return names[0] if names else _as_name(fields.get("target"))
-    return names[0] if names else None
+    return next(iter(video_names(fields)), None)
+
+
+def plain_log(fields: Mapping[str, object], path: Path) -> Mapping[str, object]:
+    """Return a row of lmms-eval's sample log with the columns of a caption file, others unchanged.
+
+    The document itself is not logged: its video survives in metric items, or as the target.
+    """
+    texts = {key: _first(fields[key]) for key in ("filtered_resps", "resps") if key in fields}
+    if "doc_id" not in fields or not texts:
+        return fields
+    items = [value for value in fields.values() if isinstance(value, dict)]
+    names = [name for names in (fields, *items) for name in video_names(names)]
+    # An empty text stands in the log for a caption that is missing, as a verdict says, or with
+    # --predict_only the tokens: our captioners count none where they gave no caption.
+    no_tokens = {"input_tokens": 0, "output_tokens": 0}
+    is_missing = _first(fields.get("token_counts")) == no_tokens or any(
+        "no_caption" in item for item in items
+    )
+    extras = [item["extras"] for item in items if isinstance(item.get("extras"), dict)]
+    of_file = path.name.removesuffix(".gz").removesuffix(".jsonl")
+    return {
+        **fields,
+        **texts,
+        VIDEO_KEYS[0]: names[0] if names else fields.get("target"),
+        CAPTION_KEYS[0]: None if is_missing else next(iter(texts.values())),
+        _LOGGED: next((item["task"] for item in items if "task" in item), of_file),
+        "captions": next(
+            (e["captions"] for e in extras if "captions" in e), fields.get("captions")
+        ),
+    }
 
 
 def segment_of(fields: Mapping[str, object]) -> tuple[object, ...]:
@@ -100,20 +126,16 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
     """Return the captions in a row, by aspect, ``ANY`` for a general one; null counts as missing.
 
     Those of a row that says that its caption serves all aspects, or has the same text for each, are
-    a :class:`GeneralCaption`.
-
-    Args:
-        row: The row.
-        path: Its file, for messages.
-        column: The only column to take the caption from, or ``None`` to look for the known ones.
-
-    Raises:
-        CaptionError: If a caption is neither text nor null.
+    a :class:`GeneralCaption`. ``column`` is the only one to take the caption from, if given.
     """
     fields = row.fields
+    keys = CAPTION_KEYS if column is None else (column,)
+    if _LOGGED in fields and column is None:
+        keys = CAPTION_KEYS[:1]
     # A row that names its aspect holds the caption of that aspect alone.
     own = fields.get("aspect")
-    captions = {plain_aspect(own) if isinstance(own, str) else ANY: _caption_of(fields, column)}
+    caption = next((fields[key] for key in keys if fields.get(key) is not None), None)
+    captions = {plain_aspect(own) if isinstance(own, str) else ANY: caption}
     if column is None:
         named = {aspect: fields[key] for aspect, key in _aspect_columns(tuple(fields)).items()}
         captions |= {aspect: value for aspect, value in named.items() if value is not None}
@@ -126,24 +148,15 @@ def captions_of(row: CaptionRow, path: Path, column: str | None) -> dict[str, st
                 f"{path}, {row.place}: expected a caption as text, got {value!r:.80}; write "
                 "captions as strings, or null where there is none"
             )
-    if _is_marked_general(fields) or (len(texts) > 1 and len(set(texts.values())) == 1):
+    is_general = fields.get("captions") == KIND
+    if is_general or (len(texts) > 1 and len(set(texts.values())) == 1):
         return {aspect: GeneralCaption(text) for aspect, text in texts.items()}
     return texts
 
 
-def aspect_of(fields: Mapping[str, object], path: Path, column: str | None) -> str | None:
-    """Return the aspect of a caption that names none, by its column, task or file; else ``None``.
-
-    A column may be one of an aspect, and a log is that of a task, which its items name, or else the
-    name of the file.
-    """
-    if column is not None:
-        task: object = column.removesuffix("_caption")
-    elif _is_log(fields):
-        of_file = path.name.removesuffix(".gz").removesuffix(".jsonl")
-        task = next((item["task"] for item in _items(fields) if "task" in item), of_file)
-    else:
-        return None
+def aspect_of(fields: Mapping[str, object], column: str | None) -> str | None:
+    """Return the aspect of a caption that names none, by its column or logged task, if any."""
+    task = fields.get(_LOGGED) if column is None else column.removesuffix("_caption")
     name = f"_{task}" if isinstance(task, str) else ""
     return next((aspect for aspect in ASPECTS if name.endswith(f"_{aspect}")), None)
 
@@ -160,39 +173,6 @@ def _aspect_columns(columns: Sequence[str]) -> dict[str, str]:
     return found | {a: f"{a}_caption" for a in ASPECTS if f"{a}_caption" in columns}
 
 
-def _is_marked_general(fields: Mapping[str, object]) -> bool:
-    """Return if a row of ours, or of a log with verdicts, marks its caption as general."""
-    if fields.get("captions") == KIND:
-        return True
-    extras = (item.get("extras") for item in _items(fields))
-    return _is_log(fields) and any(
-        isinstance(extra, dict) and extra.get("captions") == KIND for extra in extras
-    )
-
-
-def _caption_of(fields: Mapping[str, object], column: str | None) -> object:
-    is_log = _is_log(fields)
-    if column is not None:
-        value = fields.get(column)
-    elif is_log:
-        # An empty text stands in the log for a caption that is missing, as a verdict says, or with
-        # --predict_only the tokens: our captioners count none where they gave no caption.
-        no_tokens = {"input_tokens": 0, "output_tokens": 0}
-        if any("no_caption" in item for item in _items(fields)):
-            return None
-        if _first(fields.get("token_counts")) == no_tokens:
-            return None
-        value = fields.get("filtered_resps", fields.get("resps"))
-    else:
-        value = next((fields[key] for key in CAPTION_KEYS if fields.get(key) is not None), None)
-    return _first(value) if is_log else value
-
-
-def _items(fields: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return a log's items of metrics."""
-    return [value for value in fields.values() if isinstance(value, dict)]
-
-
 def _first(value: object) -> object:
     while isinstance(value, list):
         value = value[0] if value else None
@@ -203,7 +183,3 @@ def _as_name(value: object) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and value else None
-
-
-def _is_log(fields: Mapping[str, object]) -> bool:
-    return "doc_id" in fields and ("filtered_resps" in fields or "resps" in fields)

@@ -27,15 +27,9 @@ _LOG_NAME: Final = re.compile(r"(?P<date>.+?)_samples_(?P<task>.+)\.jsonl(\.gz)?
 def files_of(text: str) -> list[Path]:
     """Return the caption files that ``path=`` names, each once, in its order, a folder's by name.
 
-    Commas are lmms-eval's own: files are joined by plus signs. A path that exists as a whole is
-    itself, whatever signs are in it.
-
-    Args:
-        text: A file, a folder, a pattern such as ``captions/*.jsonl``, or several of these joined
-            by plus signs; ``~`` is the home folder.
-
-    Raises:
-        CaptionError: If a folder or a pattern has no file, or there are more than 10,000.
+    It is a file, a folder, a pattern such as ``captions/*.jsonl``, or several of these joined by
+    plus signs (commas are lmms-eval's own); ``~`` is the home folder. A path that exists as a whole
+    is itself, whatever signs are in it.
     """
     paths: dict[Path, None] = {}
     is_one = Path(text).expanduser().exists()
@@ -51,7 +45,14 @@ def files_of(text: str) -> list[Path]:
                     "so that your shell leaves it as it is"
                 )
         for match in found:
-            paths |= dict.fromkeys(_files_at(match))
+            files = caption_files_in(match) if match.is_dir() else [match]
+            if not files:
+                raise CaptionError(
+                    f"{match}: expected caption files ({', '.join(ENDINGS)}, or one of these and "
+                    ".gz) in the folder, found none; give a folder of sample logs by itself, "
+                    "without others"
+                )
+            paths |= dict.fromkeys(files)
             if len(paths) > _MOST_FILES:
                 raise CaptionError(f"path={text!r}: more than {_MOST_FILES:,} files; name fewer")
     return list(paths)
@@ -69,33 +70,16 @@ def caption_files_in(folder: Path) -> list[Path]:
     ]
 
 
-def _files_at(path: Path) -> list[Path]:
-    files = caption_files_in(path) if path.is_dir() else [path]
-    if not files:
-        raise CaptionError(
-            f"{path}: expected caption files ({', '.join(ENDINGS)}, or one of these and .gz) in "
-            "the folder, found none; give a folder of sample logs by itself, without others"
-        )
-    return files
-
-
 def rank_file(rank: int, world_size: int) -> str:
-    """Return the name of the file of one process.
-
-    >>> rank_file(3, 16)
-    'rank-3-of-16.jsonl'
-    """
+    """Return the name of the file of one process."""
     return f"rank-{rank}-of-{world_size}.jsonl"
 
 
 def absent_ranks(text: str) -> str:
-    """Return a sentence on the processes that have no file; empty if all have one.
+    """Return a sentence on the processes that have no file below ``path=``; empty if all have one.
 
     A process that was given no caption has no file, so that this explains captions that are
     missing, and is not an error by itself.
-
-    Args:
-        text: ``path=`` as :func:`files_of` takes it.
     """
     try:
         names = [path.name for path in files_of(text)]
@@ -123,14 +107,7 @@ def has_logs(folder: Path) -> bool:
 
 
 def newest_logs(folder: Path) -> dict[str, Path]:
-    """Return the newest sample log of each task of one model.
-
-    Args:
-        folder: A model's own results folder, or one above it.
-
-    Raises:
-        CaptionError: If there are no logs, or logs of more than one model.
-    """
+    """Return the newest sample log of each task of one model, below its results folder."""
     # Logs right here are the ones meant; those further down may belong to other models.
     logs = _logs(folder.iterdir()) or _logs(folder.rglob("*"))
     parents = sorted({str(path.parent) for path in logs})
@@ -148,11 +125,9 @@ def newest_logs(folder: Path) -> dict[str, Path]:
 
 
 def logs_of_run(folder: Path, date: str) -> dict[str, Path]:
-    """Return the sample log of each task of one run.
+    """Return the sample log of each task of one run, in the model's own results folder.
 
-    Args:
-        folder: The model's own results folder.
-        date: When the run was, as lmms-eval puts it in front of the names of the run's files.
+    ``date`` is when the run was, as in front of the names of its files.
     """
     logs = _logs(folder.iterdir())
     return {task: path for path, (date_of_log, task) in logs.items() if date_of_log == date}

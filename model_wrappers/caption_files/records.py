@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from lmms_eval_captions.model_wrappers.caption_files.columns import (
     base_name,
     captions_of,
     listed,
+    plain_log,
     plain_name,
     segment_of,
     stem,
@@ -42,43 +42,58 @@ if TYPE_CHECKING:
 
 _SPELLINGS: tuple[Callable[[str], str], ...] = (str, base_name, stem, plain_name)
 """Forms in which names are compared, the strictest first."""
+_Key = tuple[str, str, str]
+"""Task, video and aspect."""
 
 
 class CaptionTable:
-    """The captions of one file, found by video and aspect."""
+    """The captions of one file, found by video and aspect.
+
+    Of rows that give one video the same caption column, the last counts. ``column`` is the only one
+    to take captions from, if given; a part of a file ``may_be_empty``.
+    """
 
     def __init__(
         self,
-        rows: Iterable[CaptionRow],
+        rows: Sequence[CaptionRow],
         *,
         path: Path,
         column: str | None = None,
         may_be_empty: bool = False,
     ) -> None:
-        """Index rows by video.
-
-        Args:
-            rows: The file's rows. Of rows that give one video the same caption column, the last
-                counts.
-            path: The file, for messages.
-            column: The only column to take captions from, or ``None`` to look for the known ones.
-            may_be_empty: Whether there need be no caption, as in a part of a file.
-
-        Raises:
-            CaptionError: If no row has a video, or none a caption, or a caption is no text, or rows
-                are captions of several segments of a video.
-        """
         self.path = path
         self._captions: dict[str, dict[str, str]] = {}
+        """Captions by video and aspect."""
         self._aspects: dict[str, str | None] = {}
         """Video to the aspect that its caption of no named one was written for."""
         self._names: list[dict[str, dict[str, None]]] = [{} for _ in _SPELLINGS]
         """Names of videos, by each of their spellings."""
-        self._fill(list(rows), column, may_be_empty=may_be_empty)
-
-    def __len__(self) -> int:
-        """Return the number of differently named videos that have a caption."""
-        return len(self._captions)
+        columns = list(dict.fromkeys(key for row in rows for key in row.fields))
+        if column is not None and column not in columns and not may_be_empty:
+            raise CaptionError(
+                f"{path}: no column {column!r}; its columns are {listed(columns, 30)}"
+            )
+        n_repeated = n_nameless = 0
+        segments: dict[_Key, tuple[object, ...]] = {}
+        for row in rows:
+            video = video_of(row.fields)
+            captions = captions_of(row, path, column)
+            if video is None:
+                n_nameless += 1
+            elif captions:
+                n_repeated += self._is_repeated(row, video, captions, segments)
+                self._captions.setdefault(video, {}).update(captions)
+                for names, spelled in zip(self._names, _SPELLINGS, strict=True):
+                    names.setdefault(spelled(video), {})[video] = None
+                if ANY in captions:
+                    self._aspects[video] = aspect_of(row.fields, column)
+        if not self._captions and not may_be_empty:
+            self._refuse(columns, column, has_videos=n_nameless < len(rows))
+        if n_repeated or n_nameless:
+            logger.warning(
+                f"{path}: {n_repeated} of {len(rows)} rows repeat a video (the last one "
+                f"counts), {n_nameless} name no video (left out)"
+            )
 
     @property
     def videos(self) -> Sequence[str]:
@@ -92,14 +107,9 @@ class CaptionTable:
         sides, so that ``a/b/clip.mp4``, ``clip.mp4`` and ``clip`` are one video; at last without
         blanks around and in one form of Unicode.
 
-        Args:
-            video: Any spelling of the video's name.
-            aspect: One of ``ASPECTS``: its own column wins over a general caption. ``None``: a
-                general caption, else the detailed one.
-
-        Returns:
-            A :class:`GeneralCaption` if an aspect is asked for and the caption was not written for
-            it.
+        An aspect's own column wins over a general caption; without an aspect it is a general
+        caption, else the detailed one. One that was not written for the aspect is a
+        :class:`GeneralCaption`.
 
         Raises:
             CaptionError: If several videos of the file go by that name and their captions differ.
@@ -117,12 +127,7 @@ class CaptionTable:
         return None
 
     def find_any(self, videos: Iterable[str], aspect: object) -> str | None:
-        """Return the caption of a document, whose video may have several names.
-
-        Args:
-            videos: Spellings of the video's name.
-            aspect: The document's, ``None`` or no text if it has none.
-        """
+        """Return the caption of a document, whose video may have several names."""
         named = aspect if isinstance(aspect, str) else None
         texts = (self.find(video, named) for video in videos)
         text = next((text for text in texts if text is not None), None)
@@ -139,43 +144,25 @@ class CaptionTable:
             return GeneralCaption(captions[ANY])
         return captions.get(aspect, captions.get(ANY))
 
-    def _fill(self, rows: Sequence[CaptionRow], column: str | None, *, may_be_empty: bool) -> None:
-        columns = list(dict.fromkeys(key for row in rows for key in row.fields))
-        if column is not None and column not in columns and not may_be_empty:
+    def _is_repeated(
+        self,
+        row: CaptionRow,
+        video: str,
+        captions: Iterable[str],
+        segments: dict[_Key, tuple[object, ...]],
+    ) -> bool:
+        """Return if earlier rows have captions of the video; refuse those of other segments."""
+        keys = [(str(row.fields.get("task")), video, aspect) for aspect in captions]
+        before = [segments[key] for key in keys if key in segments]
+        segment = segment_of(row.fields)
+        if any(other != segment for other in before):
             raise CaptionError(
-                f"{self.path}: no column {column!r}; its columns are {listed(columns, 30)}"
+                f"{self.path}, {row.place}: video {video!r:.80} has captions of several "
+                f"segments, {before[0]} and {segment}; join them to one caption, or leave "
+                "out those columns if they are versions of which the last one counts"
             )
-        n_repeated = n_nameless = 0
-        segments: dict[_Key, tuple[object, ...]] = {}
-        for row in rows:
-            video = video_of(row.fields)
-            captions = captions_of(row, self.path, column)
-            if video is None:
-                n_nameless += 1
-            elif captions:
-                self._captions.setdefault(video, {}).update(captions)
-                for names, spelled in zip(self._names, _SPELLINGS, strict=True):
-                    names.setdefault(spelled(video), {})[video] = None
-                if ANY in captions:
-                    self._aspects[video] = aspect_of(row.fields, self.path, column)
-                keys = [(str(row.fields.get("task")), video, aspect) for aspect in captions]
-                before = [segments[key] for key in keys if key in segments]
-                n_repeated += bool(before)
-                segment = segment_of(row.fields)
-                if any(other != segment for other in before):
-                    raise CaptionError(
-                        f"{self.path}, {row.place}: video {video!r:.80} has captions of several "
-                        f"segments, {before[0]} and {segment}; join them to one caption, or leave "
-                        "out those columns if they are versions of which the last one counts"
-                    )
-                segments |= dict.fromkeys(keys, segment)
-        if not self._captions and not may_be_empty:
-            self._refuse(columns, column, has_videos=n_nameless < len(rows))
-        if n_repeated or n_nameless:
-            logger.warning(
-                f"{self.path}: {n_repeated} of {len(rows)} rows repeat a video (the last one "
-                f"counts), {n_nameless} name no video (left out)"
-            )
+        segments.update(dict.fromkeys(keys, segment))
+        return bool(before)
 
     def _refuse(self, columns: Sequence[str], column: str | None, *, has_videos: bool) -> None:
         if not columns:
@@ -203,8 +190,8 @@ def open_captions(
             read now; where rows name a task under ``task``, as those of our caption logs do, that
             task gets its own rows alone. Or a folder of lmms-eval sample logs, of which a task gets
             its own newest, read when first asked for.
-        column: The only column to take captions from, or ``None``.
-        video_column: The column that names the video, or ``None`` to look for the known ones.
+        column: The only column to take captions from, or ``None`` to look for the known ones.
+        video_column: The column that names the video, in the same way.
 
     Raises:
         CaptionError: If the file cannot be used, or the folder has no logs or those of several
@@ -212,7 +199,7 @@ def open_captions(
     """
     folder = Path(path).expanduser()
     if not folder.is_dir() or (caption_files_in(folder) and not has_logs(folder)):
-        rows = read_files(files_of(str(path)), column, video_column)
+        rows = _read_files(files_of(str(path)), column, video_column)
         complete = CaptionTable(rows, path=folder, column=column)
 
         @cache
@@ -237,37 +224,31 @@ def open_captions(
                 f"{folder}: no sample log of task {task!r}, only of {listed(logs, 30)}; run fewer "
                 "tasks, or give one file as path=, whose rows serve any task"
             )
-        return CaptionTable(read_rows(logs[task], video_column), path=logs[task], column=column)
+        return CaptionTable(_rows(logs[task], video_column), path=logs[task], column=column)
 
     return of_task
 
 
-_Key = tuple[str, str, str]
-"""Task, video and aspect."""
+def _rows(path: Path, video_column: str | None) -> list[CaptionRow]:
+    rows = read_rows(path, video_column)
+    return [row._replace(fields=plain_log(row.fields, path)) for row in rows]
 
 
-def read_files(
+def _read_files(
     paths: Sequence[Path], column: str | None, video_column: str | None
 ) -> list[CaptionRow]:
-    """Return the rows of all files, in order.
+    """Return the rows of all files, in order; refuse two that give one video different captions.
 
-    Args:
-        paths: At least one.
-        column: The only column to take captions from, or ``None``.
-        video_column: The column that names the video, or ``None``.
-
-    Raises:
-        CaptionError: If a file cannot be read, or two files give one video different captions:
-            within a file the last one counts, but nobody can tell which file does.
+    Within a file the last one counts, but nobody can tell which file does.
     """
     if len(paths) == 1:
-        return read_rows(paths[0], video_column)
+        return _rows(paths[0], video_column)
     rows: list[CaptionRow] = []
     seen: dict[_Key, tuple[str, Path]] = {}
     for path in paths:
         captions: dict[_Key, str] = {}
-        for row in read_rows(path, video_column):
-            rows.append(replace(row, place=f"{path.name}, {row.place}"))
+        for row in _rows(path, video_column):
+            rows.append(row._replace(place=f"{path.name}, {row.place}"))
             task, video = str(row.fields.get("task")), str(video_of(row.fields))
             own = captions_of(rows[-1], path, column)
             captions |= {(task, video, aspect): caption for aspect, caption in own.items()}

@@ -9,12 +9,10 @@ import csv
 import io
 import re
 from collections import Counter
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from loguru import logger
 
@@ -23,7 +21,7 @@ from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files import BadLineError, json_lines, parse_json, read_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 VIDEO_KEYS = ("video_id", "video", "video_dir", "video_name", "vname")
 """Columns that may name the video, of a file's row or of a task's document; the first wins."""
@@ -37,84 +35,45 @@ _LONGEST_CELL: Final = 2**31 - 1
 """The csv module's own limit of 131,072 characters is below what a reasoning captioner writes."""
 
 
-@contextmanager
-def open_csv(
-    path: Path, *, separators: str = ",", expected: Collection[str] = ()
-) -> Iterator[CsvTable]:
-    """Open the table in a file, see :class:`CsvTable`.
+def csv_rows(
+    path: Path, separators: str, expected: Collection[str]
+) -> Iterator[tuple[int, dict[str, str | None], list[str]]]:
+    """Yield the rows of separated text in UTF-8 with a header.
 
-    Raises:
-        OSError: As :func:`open_file`, or ValueError, which :class:`CsvTable` raises, too.
+    The separator is the one that makes the most of the expected columns of the header, then the
+    most columns. A row is its line number, its cells by column (``None`` for a missing one), and
+    the cells beyond the header's. A ``ValueError`` names the line.
     """
     csv.field_size_limit(_LONGEST_CELL)
+    reader = csv.DictReader(iter(()))
     with (
         files.open_file(path) as stream,
         io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines,
     ):
-        yield CsvTable(lines, separators, expected)
-
-
-class CsvTable:
-    """The rows of separated text in UTF-8 with a header, in order.
-
-    Args:
-        lines: The text.
-        separators: Characters one of which may stand between cells: the one that makes the most
-            columns of the header, the first of those that make equally many.
-        expected: Names of columns that tell the separator apart before their number does.
-    """
-
-    def __init__(self, lines: Iterable[str], separators: str, expected: Collection[str]) -> None:
-        self._reader = csv.DictReader(iter(()))
-        with self._errors():
-            every = iter(lines)
-            first = next(every, "")
+        try:
+            header = next(lines, "")
 
             def fit(separator: str) -> tuple[int, int]:
-                columns = next(csv.reader([first], delimiter=separator), [])
+                columns = next(csv.reader([header], delimiter=separator), [])
                 return len(set(columns) & set(expected)), len(columns)
 
-            self.separator = max(separators, key=fit)
-            """Stands between cells."""
-            self._reader = csv.DictReader(
-                chain((first,), every), strict=True, delimiter=self.separator
-            )
-            self.columns = list(self._reader.fieldnames or ())
-            """Names in the header."""
-        repeated = [name for name, n in Counter(self.columns).items() if name and n > 1]
-        if repeated:
-            raise ValueError(f"it has two columns {repeated[0]!r:.80}")
-
-    @property
-    def line(self) -> int:
-        """Number of the last line read."""
-        return self._reader.line_num
-
-    def __iter__(self) -> Iterator[tuple[dict[str, str | None], list[str]]]:
-        """Each row by column, ``None`` for a cell that it lacks, and cells beyond the header's."""
-        while True:
-            with self._errors():
-                row = next(self._reader, None)
-            if row is None:
-                return
-            # The key of further cells is None, whatever the type says.
-            further = cast("dict[str | None, list[str]]", row).pop(None, [])
-            yield row, further
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
+            separator = max(separators, key=fit)
+            reader = csv.DictReader(chain((header,), lines), strict=True, delimiter=separator)
+            names = Counter(filter(None, reader.fieldnames or ()))
+            if repeated := [name for name, n in names.items() if n > 1]:
+                raise ValueError(f"it has two columns {repeated[0]!r:.80}")  # noqa: TRY301 (with its line)
+            for row in reader:
+                # The key of further cells is None, whatever the type says.
+                further = cast("dict[str | None, list[str]]", row).pop(None, [])
+                yield reader.line_num, row, further
         except (csv.Error, ValueError) as error:
-            raise ValueError(f"after line {self.line}: {error}") from error
+            raise ValueError(f"after line {reader.line_num}: {error}") from error
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
     """Yield the rows of a file by column; values that are neither text nor numbers are ``None``.
 
-    Raises:
-        OSError: If it cannot be read, or is no regular file.
-        ValueError: If it is no Parquet, or damaged, or its texts have more than ``MOST_BYTES``.
+    It is a ``ValueError`` if the file is damaged, or its texts have more than ``MOST_BYTES``.
     """
     import pyarrow
     import pyarrow.parquet
@@ -142,8 +101,7 @@ def _is_plain(kind: Any) -> bool:  # noqa: ANN401 - pyarrow has no types
     return bool(is_text or types.is_integer(kind) or types.is_floating(kind))
 
 
-@dataclass(frozen=True, slots=True)
-class CaptionRow:
+class CaptionRow(NamedTuple):
     """One row of a caption file."""
 
     place: str
@@ -155,19 +113,10 @@ class CaptionRow:
 def read_rows(path: Path, video_column: str | None = None) -> list[CaptionRow]:
     """Return all rows of a caption file, in the file's order.
 
-    Values of columns that are spelled nearly as known ones (``Video ID``) are there under the known
-    name (``video_id``), too.
-
-    Args:
-        path: A ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file in UTF-8, optionally gzipped and
-            with ``.gz`` behind, or a ``.parquet`` file. JSON is a list of objects, or one object
-            from video to caption or to an object of columns. The columns of ``.csv`` are separated
-            by commas, semicolons or tabs.
-        video_column: The column that names the video, or ``None`` to look for the known ones.
-
-    Raises:
-        CaptionError: If no row has ``video_column``, or the file cannot be read; the text says at
-            which line if the format has lines.
+    It is a ``.jsonl``, ``.json``, ``.csv`` or ``.tsv`` file in UTF-8, optionally gzipped and with
+    ``.gz`` behind, or a ``.parquet`` file. JSON is a list of objects, or one object from video to
+    caption or to an object of columns. Columns that are spelled nearly as known ones (``Video ID``)
+    are there under the known name (``video_id``), too.
     """
     reader = _READERS.get(Path(path.name.lower().removesuffix(".gz")).suffix)
     if not path.exists():
@@ -267,24 +216,18 @@ def _json_rows(path: Path) -> Iterator[CaptionRow]:
 
 def _csv_rows(path: Path, separators: str = ",;\t") -> Iterator[CaptionRow]:
     try:
-        with open_csv(path, separators=separators, expected=VIDEO_KEYS) as table:
-            for fields, further in table:
-                if further:
-                    raise CaptionError(
-                        f"{path}, line {table.line}: more cells than the {len(table.columns)} "
-                        f"columns of the header; quote captions that hold {table.separator!r}"
-                    )
-                yield CaptionRow(f"line {table.line}", fields)
+        for line, fields, further in csv_rows(path, separators, VIDEO_KEYS):
+            if further:
+                raise CaptionError(
+                    f"{path}, line {line}: more cells than the {len(fields)} columns of the "
+                    "header; quote captions that hold the separator"
+                )
+            yield CaptionRow(f"line {line}", fields)
     except ValueError as error:
         raise CaptionError(
             f"{path}, {error}; expected UTF-8 text with a header, its columns separated by one of "
             f"{separators!r}: correct it, or write it as .jsonl"
         ) from error
-
-
-def _parquet_rows(path: Path) -> Iterator[CaptionRow]:
-    for number, fields in enumerate(parquet_rows(path), start=1):
-        yield CaptionRow(f"row {number}", fields)
 
 
 def _row(path: Path, place: str, value: object) -> CaptionRow:
@@ -305,7 +248,10 @@ _READERS: Mapping[str, Callable[[Path], Iterator[CaptionRow]]] = {
     ".json": _json_rows,
     ".csv": _csv_rows,
     ".tsv": partial(_csv_rows, separators="\t"),
-    ".parquet": _parquet_rows,
+    ".parquet": lambda path: (
+        CaptionRow(f"row {number}", fields)
+        for number, fields in enumerate(parquet_rows(path), start=1)
+    ),
 }
 ENDINGS: Final = tuple(_READERS)
 """Endings of caption files, before ``.gz``."""
