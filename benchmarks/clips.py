@@ -53,7 +53,6 @@ from lmms_eval_captions.model_wrappers.video.decoding import decode_all
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
-    FirstMiddleLast,
     Fps,
     Sampling,
     Uniform,
@@ -91,7 +90,7 @@ def samplings(random: Random, n_total: int) -> list[Sampling]:
     places = tuple(random.randrange(n_total) for _ in range(random.randint(1, 3)))
     some: list[Sampling] = [
         Uniform(random.choice([1, 2, 4, 8, 16])),
-        FirstMiddleLast(),
+        Uniform(3),
         Explicit(places),
         Fps(random.choice([0.5, 1.0, 3.0]), 16),
     ]

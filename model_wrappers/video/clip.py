@@ -38,14 +38,9 @@ def make_clip(
 ) -> Clip:
     """Return a clip whose length follows from its number of frames and their rate.
 
-    Args:
-        frames: As in :class:`Clip`.
-        timestamps_s: As in :class:`Clip`.
-        fps: Rate that the file gives, 0 for none.
-        n_total: As in :class:`Clip`.
-        end_s: When the last frame of the video ends, in seconds from the first, if known. If the
-            rate differs from it by more than half a frame, the rate is wrong: files of a variable
-            rate often give the highest one.
+    ``end_s`` is when the last frame of the video ends, in seconds from the first, if known. If the
+    rate differs from it by more than half a frame, the rate is wrong: files of a variable rate
+    often give the highest one.
     """
     duration_s = n_total / fps if fps > 0 else 0.0
     if end_s and (not duration_s or 2 * abs(duration_s - end_s) > end_s / n_total):

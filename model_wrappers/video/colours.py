@@ -68,20 +68,10 @@ class Display:
 
 
 def picture(frame: VideoFrame, display: Display, max_pixels: int | None) -> NDArray[np.uint8]:
-    """Return a frame as players show it.
+    """Return a decoded frame as players show it, shape (height, width, 3), RGB.
 
     HDR (PQ, HLG) is tone-mapped to BT.709, wide primaries are converted, pixels become square.
-
-    Args:
-        frame: As decoded.
-        display: Settings of its stream.
-        max_pixels: Largest area; ``None`` for any.
-
-    Returns:
-        Shape (height, width, 3), RGB.
-
-    Raises:
-        RefusedError: If the frame is too large to hold.
+    Larger frames are shrunk to ``max_pixels``, ``None`` for any.
     """
     width, height = display.size(frame)
     check_size(width, height)

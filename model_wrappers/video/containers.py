@@ -53,11 +53,7 @@ class RefusedError(DataError):
 
 
 def check_file(path: Path) -> int:
-    """Return the size in bytes of a regular file; opening others may wait for ever.
-
-    Raises:
-        DataError: If there is none, or something else: a folder, a pipe, a device, a socket.
-    """
+    """Return the size in bytes of a regular file; opening a pipe or a device may wait for ever."""
     try:
         status = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a zero byte within the name.
@@ -76,12 +72,7 @@ def check_file(path: Path) -> int:
 
 @contextmanager
 def open_clip(path: Path) -> Iterator[InputContainer]:
-    """Open a file with a video stream that can be decoded; see :func:`pick_stream`.
-
-    Raises:
-        RefusedError: If it is no container of pictures, or its pictures are too large or of a codec
-            for which there is no decoder.
-    """
+    """Open a file with a video stream that can be decoded, or raise a ``RefusedError``."""
     import av
 
     options = {
@@ -111,11 +102,7 @@ def open_clip(path: Path) -> Iterator[InputContainer]:
 
 @contextmanager
 def nameless(path: Path) -> Iterator[str]:
-    """Open a regular file under a neutral name: no URL, pattern or extension.
-
-    Raises:
-        RefusedError: If it is no regular file, or cannot be opened.
-    """
+    """Open a regular file under a neutral name: no URL, pattern or extension."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
@@ -137,11 +124,7 @@ def may_be_list(path: Path) -> bool:
 
 
 def pick_stream(container: InputContainer) -> VideoStream:
-    """Return the stream that ffmpeg shows by default: the largest one that is no cover.
-
-    Raises:
-        RefusedError: If there is none, none that can be decoded, or only a cover.
-    """
+    """Return the stream that ffmpeg shows by default: the largest one that is no cover."""
     from av.stream import Disposition
 
     if not container.streams.video:

@@ -25,7 +25,7 @@ from multiprocessing import (
     util,
 )
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, TypedDict
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 from loguru import logger
@@ -34,18 +34,16 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.model_wrappers.video import decord_frames
 from lmms_eval_captions.model_wrappers.video.containers import UnreadableError
 from lmms_eval_captions.model_wrappers.video.pictures import one_line
-from lmms_eval_captions.model_wrappers.video.sampling import Explicit
+from lmms_eval_captions.model_wrappers.video.sampling import Explicit, Sampling
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from multiprocessing.process import BaseProcess
 
     from numpy.typing import NDArray
     from pebble import ProcessPool
-    from typing_extensions import Unpack
 
     from lmms_eval_captions.model_wrappers.video.clip import Clip, Limits
-    from lmms_eval_captions.model_wrappers.video.sampling import Sampling
 
 _MOST_PROCESSES: Final = 4
 """Decoders at most, unless a captioner wants more."""
@@ -74,18 +72,6 @@ class LimitError(DataError):
     """Reading a file goes beyond a limit of time or memory; the text names the setting."""
 
 
-class StoppedError(DataError):
-    """Reading was stopped from outside."""
-
-
-class Options(TypedDict):
-    """Arguments of ``read_frames`` that readers take."""
-
-    video_reader: str
-    max_pixels: int | None
-    n_threads: int
-
-
 class Decoders:
     """Decoding processes, started at first use."""
 
@@ -112,34 +98,21 @@ class Decoders:
                 future.cancel()
             pool.join(_JOIN_S)
 
-    def read(
-        self, path: Path, sampling: Sampling, limits: Limits, **options: Unpack[Options]
-    ) -> Clip:
+    def read(self, path: Path, sampling: Sampling, limits: Limits, **options: Any) -> Clip:  # noqa: ANN401 (of read_frames)
         """Read the chosen frames in a decoding process; arguments as in ``read_frames``.
 
-        Raises:
-            UnreadableError: If the reader cannot read the file, or crashed on it.
-            RefusedError: If no reader can.
-            LimitError: If the clip costs too much.
-            StoppedError: If the processes were stopped meanwhile.
+        Raises ``UnreadableError`` (also of a crash), ``RefusedError`` or ``LimitError``, or another
+        ``DataError`` if the processes were stopped meanwhile.
         """
         from pebble import ProcessExpired
 
-        def read(sampling: Sampling | None) -> tuple[Clip, NDArray[np.float64]]:
-            with _shared_file() as (file, name):
-                # Absolute, without following links.
-                where = Path(os.path.abspath(path))  # noqa: PTH100
-                arguments = where, sampling, limits.memory_gib, name, options
-                shape, clip, times_s = self._call(limits.timeout_s, arguments)
-                mapped = mmap.mmap(file.fileno(), int(np.prod(shape)))
-            return replace(clip, frames=np.frombuffer(mapped, np.uint8).reshape(shape)), times_s
-
         try:
             if type(sampling).__module__.partition(".")[0] == __name__.partition(".")[0]:
-                return read(sampling)[0]
+                return self._read(path, sampling, limits, options)[0]
             # A class that a decoder may not be able to import.
-            times_s = read(None)[1]
-            return read(Explicit(tuple(map(int, sampling.indices(times_s)))))[0]
+            times_s = self._read(path, None, limits, options)[1]
+            chosen = Explicit(tuple(map(int, sampling.indices(times_s))))
+            return self._read(path, chosen, limits, options)[0]
         except TimeoutError as error:
             raise LimitError(
                 f"reading it took more than {limits.timeout_s:g} s; raise decode_timeout_s in "
@@ -152,28 +125,39 @@ class Decoders:
                 "encode the file again"
             ) from error
         except ProcessExpired as error:
-            raise UnreadableError(f"the decoder crashed ({_signal(error.exitcode)})") from error
+            code = -(error.exitcode or 0)
+            known = code in {number.value for number in signal.Signals}
+            name = signal.Signals(code).name if known else f"exit code {-code}"
+            raise UnreadableError(f"the decoder crashed ({name})") from error
         except CancelledError as error:
-            raise StoppedError(f"the reading of {path} was stopped") from error
+            raise DataError(f"the reading of {path} was stopped") from error
 
-    def _call(self, timeout_s: float, arguments: tuple[object, ...]) -> Any:  # noqa: ANN401
-        """Return what ``_work`` returns in a decoding process."""
+    def _read(
+        self, path: Path, sampling: Sampling | None, limits: Limits, options: Mapping[str, Any]
+    ) -> tuple[Clip, NDArray[np.float64]]:
+        """Return a clip and, without a sampling, the times of all its frames."""
         from pebble import ProcessPool
 
-        with self._lock:
-            if self._pool is None or not self._pool.active:
-                self._pool = ProcessPool(
-                    max_workers=self.n_processes,
-                    max_tasks=_CLIPS_PER_PROCESS,
-                    initializer=_begin,
-                    context=_Context(),
-                )
-            future = self._pool.schedule(_work, arguments, timeout=timeout_s)
-            self._futures.add(future)
-        try:
-            return future.result()
-        finally:
-            self._futures.discard(future)
+        with _shared_file() as (file, name):
+            # Absolute, without following links.
+            where = Path(os.path.abspath(path))  # noqa: PTH100
+            with self._lock:
+                if self._pool is None or not self._pool.active:
+                    self._pool = ProcessPool(
+                        max_workers=self.n_processes,
+                        max_tasks=_CLIPS_PER_PROCESS,
+                        initializer=_begin,
+                        context=_Context(),
+                    )
+                arguments = where, sampling, limits.memory_gib, name, options
+                future = self._pool.schedule(_work, arguments, timeout=limits.timeout_s)
+                self._futures.add(future)
+            try:
+                shape, clip, times_s = future.result()
+            finally:
+                self._futures.discard(future)
+            mapped = mmap.mmap(file.fileno(), int(np.prod(shape)))
+        return replace(clip, frames=np.frombuffer(mapped, np.uint8).reshape(shape)), times_s
 
 
 def read_here(
@@ -181,10 +165,7 @@ def read_here(
 ) -> Clip:
     """Read the chosen frames in this process; arguments as in ``read_frames``.
 
-    Raises:
-        UnreadableError: If the reader cannot read the file.
-        RefusedError: If no reader can.
-        MemoryError: If there is not enough memory.
+    Raises ``UnreadableError`` or ``RefusedError``, or ``MemoryError`` if there is too little.
     """
     from lmms_eval_captions.model_wrappers.video import decoding
 
@@ -211,23 +192,22 @@ def _begin() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nowhere, stream)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
 
+    def end_with_parent() -> None:
+        if parent := parent_process():
+            parent.join()
+            os._exit(0)
 
-def _end_with_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(0)
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
 def _work(
-    path: Path, sampling: Sampling | None, memory_gib: float, file: str, options: Options
+    path: Path, sampling: Sampling | None, memory_gib: float, file: str, options: Mapping[str, Any]
 ) -> tuple[tuple[int, ...], Clip, NDArray[np.float64]]:
     """Read a clip in a decoding process.
 
-    Returns:
-        Shape of the frames, which go to a shared file; the clip without them; times of all frames.
+    Return the shape of the frames, which go to a shared file, the clip without them, and the times
+    of all frames.
     """
     chosen = _WithinMemory(sampling or Explicit((0,)), memory_gib, options["max_pixels"])
     try:
@@ -253,7 +233,7 @@ class _WithinMemory:
 
     def __init__(self, sampling: Sampling, gib: float, max_pixels: int | None) -> None:
         self._sampling = sampling
-        self._frame_bytes = 3 * (max_pixels or 0)
+        self._frame_bytes = _FRAME_COPIES * 3 * (max_pixels or 0)
         self.times_s: NDArray[np.float64] = np.zeros(0)
         try:
             pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]
@@ -271,12 +251,11 @@ class _WithinMemory:
         return indices
 
     def _limit(self, n_frames: int) -> None:
-        if self._most_bytes is None:
-            return
-        wanted = self._most_bytes + _FRAME_COPIES * n_frames * self._frame_bytes
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+        if self._most_bytes is not None:
+            wanted = self._most_bytes + n_frames * self._frame_bytes
+            _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+            soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 @contextmanager
@@ -349,13 +328,6 @@ class _Process(context.SpawnProcess):
 
 class _Context(context.SpawnContext):
     Process = _Process
-
-
-def _signal(code: int | None) -> str:
-    try:
-        return signal.Signals(-(code or 0)).name
-    except ValueError:
-        return f"exit code {code}"
 
 
 DECODERS: Final = Decoders()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +17,6 @@ from lmms_eval_captions.model_wrappers.video.containers import (
     open_clip,
     pick_stream,
 )
-from lmms_eval_captions.model_wrappers.video.frame_times import Stamps, end_of, shown_at
 from lmms_eval_captions.model_wrappers.video.pictures import one_line
 
 if TYPE_CHECKING:
@@ -37,17 +37,20 @@ _NOT_SOUGHT: Final = frozenset({"mpeg4"})
 """Codecs that may hold several pictures in one packet (packed B-frames)."""
 _MAY_JUMP: Final = 0x0200
 """FFmpeg's flag (AVFMT_TS_DISCONT) of containers whose clock may restart in mid-stream."""
-
-
-class DoubtError(Exception):
-    """Seeking may not give the frames that decoding the complete clip gives."""
+Stamps = tuple[int | None, int | None]
+"""Time stamps of a frame, and of the packet after which it came out, if there are any."""
+_JUMP_S: Final = 10.0
+"""A longer step forwards in a broadcast stream is a new clock (``-dts_delta_threshold``)."""
+_BACK_S: Final = 1.0
+"""A longer step backwards is a new clock, too."""
+_MOST_BAD: Final = 0.2
+"""Share of frames' own stamps that may be missing or out of order before packets' count."""
 
 
 def seek(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
     """Read the chosen frames, decoding as little as possible; arguments as in ``read_frames``.
 
-    Raises:
-        UnreadableError: If it is not certain that this gives the frames of a full decoding.
+    Raises ``UnreadableError`` if it is not certain that this gives the frames of a full decoding.
     """
     import av
 
@@ -72,7 +75,7 @@ def seek(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: i
                 n_total=len(stamps),
                 end_s=end_of(times_s, n_last * unit_s, fps=fps),
             )
-    except (av.FFmpegError, ValueError, DoubtError) as error:
+    except (av.FFmpegError, ValueError) as error:
         raise UnreadableError(one_line(error)) from error
 
 
@@ -82,9 +85,6 @@ def decode_all(path: Path, sampling: Sampling, *, max_pixels: int | None) -> Cli
     A clip that is cut off or damaged gives its readable frames. It is decoded a second time if its
     packets promised other frames, and by one thread: with several, the concealment of damaged
     parts depends on their number.
-
-    Raises:
-        UnreadableError: If not a single frame can be decoded.
     """
     import av
 
@@ -162,38 +162,34 @@ def _readable(container: InputContainer, stream: VideoStream) -> Iterator[Packet
 def _index(container: InputContainer, stream: VideoStream) -> tuple[list[int], int, list[int]]:
     """Index every packet, without decoding.
 
-    Returns:
-        Time stamps of the shown frames, rising; duration of the last one, 0 if the file does not
-        say; time stamps of key frames, rising.
-
-    Raises:
-        DoubtError: If a packet may not give one frame at its time stamp, or the stream does not
-            begin with its first frame.
+    Return the time stamps of the shown frames, rising; the duration of the last one, 0 if the file
+    does not say; the time stamps of key frames, rising. In doubt if a packet may not give one frame
+    at its time stamp, or the stream does not begin with its first frame.
     """
     kind, codec = container.format.name, stream.codec_context.name
     if kind not in _SOUGHT or codec in _NOT_SOUGHT:
-        raise DoubtError(f"time stamps of {codec} in {kind} are not reliable")
+        raise UnreadableError(f"time stamps of {codec} in {kind} are not reliable")
     if kind == "matroska,webm" and stream.codec_context.codec_tag[0] > "\0":
-        raise DoubtError("its frames are stored as in AVI")
+        raise UnreadableError("its frames are stored as in AVI")
     packets: list[tuple[int, int, bool, bool]] = []
     for packet in container.demux(stream):
         if packet.size:
             if packet.pts is None or packet.is_corrupt:
-                raise DoubtError("a packet is damaged or has no time stamp")
+                raise UnreadableError("a packet is damaged or has no time stamp")
             length = packet.duration or 0
             packets.append((packet.pts, length, packet.is_keyframe, packet.is_discard))
     if not packets or not packets[0][2]:
-        raise DoubtError("it does not begin with a key frame")
+        raise UnreadableError("it does not begin with a key frame")
     starts = sorted(pts for pts, _, is_key, _ in packets if is_key)
     cut = [pts for pts, _, _, is_cut in packets if is_cut]
     shown = {pts: length for pts, length, _, is_cut in packets if not is_cut}
     stamps = sorted(shown)
     if not stamps or len(stamps) + len(cut) < len(packets):
-        raise DoubtError("two of its packets have one time stamp")
+        raise UnreadableError("two of its packets have one time stamp")
     if min(stamps[0], *cut, starts[0]) < starts[0]:
-        raise DoubtError("frames come before the first key frame")
+        raise UnreadableError("frames come before the first key frame")
     if any(stamps[0] < stamp < stamps[-1] for stamp in cut):
-        raise DoubtError("its edit list leaves out frames in mid-stream")
+        raise UnreadableError("its edit list leaves out frames in mid-stream")
     return stamps, shown[stamps[-1]], starts
 
 
@@ -216,7 +212,7 @@ def _sought(
             if stamp not in missing:
                 break
         if stamp in missing:
-            raise DoubtError(f"{len(missing)} frames are not at their time stamps")
+            raise UnreadableError(f"{len(missing)} frames are not at their time stamps")
 
 
 def _from_key_frame(container: InputContainer, stream: VideoStream, start: int) -> Iterator[Packet]:
@@ -224,7 +220,7 @@ def _from_key_frame(container: InputContainer, stream: VideoStream, start: int) 
     packets = container.demux(stream)
     first = next(packets)
     if first.pts != start:
-        raise DoubtError("seeking leads elsewhere")
+        raise UnreadableError("seeking leads elsewhere")
     yield first
     yield from packets
 
@@ -239,6 +235,85 @@ def _decoded(stream: VideoStream, packet: Packet, missing: set[int]) -> Iterator
         context.skip_frame = "DEFAULT" if is_kept else "NONREF"
     for frame in context.decode(packet):
         if frame.is_corrupt or frame.pts is None:
-            raise DoubtError("frames are damaged or have no time stamp")
+            raise UnreadableError("frames are damaged or have no time stamp")
         if frame.pts in missing:
             yield frame
+
+
+def shown_at(
+    stamps: Sequence[Stamps], *, unit_s: float, step_s: float, may_jump: bool
+) -> NDArray[np.float64]:
+    """Return when each frame is shown, in seconds from the first, never falling.
+
+    Frames' own stamps count unless those of packets are in better order, as where AVI holds packed
+    pictures. A stamp that is missing, or not later than those before it, is made up: frames in
+    between stand a step apart, or closer if the next good stamp comes sooner. The clock of a
+    container such as MPEG-TS ``may_jump``.
+
+    >>> shown_at([(0, 0), (2, 1), (None, None)], unit_s=0.5, step_s=0.25, may_jump=False)
+    array([0.  , 1.  , 1.25])
+    """
+    own, packets = ([pair[kind] for pair in stamps] for kind in (0, 1))
+    n_bad, n_bad_packets = _n_bad(own), _n_bad(packets)
+    known = [stamp for stamp in own if stamp is not None]
+    # AVI numbers frames as they are stored: with H.264 in it few are shown in another order.
+    falls = any(late < early for early, late in pairwise(known))
+    is_stored_order = not may_jump and not n_bad_packets and falls
+    # Packets' own are those of decoding: they count if frames have no stamps, not if a few of them
+    # are rounded to the same moment.
+    is_own_good = n_bad <= _MOST_BAD * len(own) and not is_stored_order
+    is_alone = packets.count(None) == len(packets)
+    raw = own if is_own_good or is_alone or n_bad <= n_bad_packets else packets
+    # Counted from the first as whole numbers: cut Ogg has stamps of which floats lose the digits.
+    base = next((stamp for stamp in raw if stamp is not None), 0)
+    times_s = np.zeros(len(raw), dtype=np.float64)
+    offset_s: float | None = None
+    last = 0
+    for index, stamp in enumerate(raw):
+        if stamp is None:
+            continue
+        n_steps = index - last
+        time_s = (stamp - base) * unit_s + (offset_s or 0.0)
+        expected_s, gone_s = times_s[last] + step_s * n_steps, time_s - times_s[last]
+        # Frames without stamps lie between, for which there is no room: the clock went back.
+        is_crowded = n_steps > 1 and gone_s < step_s * n_steps / 2
+        is_new_clock = may_jump and (is_crowded or not -_BACK_S <= gone_s <= _JUMP_S)
+        if offset_s is None or is_new_clock:
+            offset_s = (offset_s or 0.0) + expected_s - time_s
+            time_s = expected_s
+        elif gone_s <= 0:
+            continue
+        own_step_s = min(step_s, (time_s - times_s[last]) / max(1, n_steps))
+        times_s[last:index] = times_s[last] + own_step_s * np.arange(n_steps)
+        times_s[index] = time_s
+        last = index
+    times_s[last:] = times_s[last] + step_s * np.arange(len(raw) - last)
+    return times_s
+
+
+def end_of(times_s: NDArray[np.float64], last_s: float, *, fps: float) -> float | None:
+    """Return when a clip's last frame ends, in seconds from its first; ``None`` without a clock.
+
+    ``last_s`` is the duration of the last one by the file, 0 for none; next to nothing counts as
+    the duration of the one before. The rate counts for a clip of one frame.
+
+    >>> end_of(np.array([0.0, 1.0, 3.0]), 0.5, fps=25), end_of(np.array([0.0, 2.0]), 0, fps=25)
+    (3.5, 4.0)
+    """
+    steps_s = np.diff(times_s)
+    steps_s = steps_s[steps_s > 0]
+    # The last packet of fragmented MP4 is said to last for one tick of the clock.
+    if last_s <= 0 or (len(steps_s) and last_s < steps_s.min() / 2):
+        last_s = float(steps_s[-1]) if len(steps_s) else 1 / fps if fps > 0 else 0.0
+    return float(times_s[-1]) + last_s or None
+
+
+def _n_bad(stamps: Sequence[int | None]) -> int:
+    """Count stamps that are missing, or not later than the one before."""
+    last: int | None = None
+    n_bad = 0
+    n_known = max((n for n, stamp in enumerate(stamps, 1) if stamp is not None), default=0)
+    for stamp in stamps[:n_known]:
+        n_bad += stamp is None or (last is not None and stamp <= last)
+        last = stamp if stamp is not None else last
+    return n_bad

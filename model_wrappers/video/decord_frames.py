@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.containers import (
     GIANT,
@@ -30,25 +29,8 @@ _LONGEST_S: Final = 1e7
 _PIXELS_AT_ONCE: Final = 48_000_000
 
 
-def require_decord() -> None:
-    """Raise a ``SettingsError`` if decord cannot be imported."""
-    try:
-        import decord  # noqa: F401
-    except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
-        raise SettingsError(
-            f"video_reader=decord: decord cannot be imported here ({error}); install decord (or "
-            "eva-decord, where it has no wheel), or leave video_reader at pyav"
-        ) from error
-
-
 def read(path: Path, sampling: Sampling, *, max_pixels: int | None, n_threads: int) -> Clip:
-    """Read the chosen frames; arguments as in ``read_frames``.
-
-    Raises:
-        SettingsError: If decord is not installed.
-        UnreadableError: If decord cannot read the file.
-    """
-    require_decord()
+    """Read the chosen frames; arguments as in ``read_frames``."""
     import decord
 
     # decord opens whatever its libavformat knows, so PyAV checks the file first.

@@ -43,16 +43,8 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     Every panel is 512x512: the frame, squeezed to 512x462 as in the released code, above a white
     bar with its label. JPEG (quality 90, full colour resolution): a PNG is four times as large. A
     strip is drawn once for a video's content and kept, so its bytes, and with them the keys of
-    stored verdicts, stay the same under other versions of the codecs.
-
-    Args:
-        video: Video file.
-        cache: The package's cache folder.
-        sampling: ``first_middle_last`` as the paper says, or ``thirds``: at 0, 1/3 and 2/3 of
-            the video, as the released code does.
-
-    Raises:
-        DataError: If the video is missing or holds no readable frame.
+    stored verdicts, stay the same under other versions of the codecs. Frames are those of the paper
+    (``first_middle_last``), or at 0, 1/3 and 2/3 of the video, as the released code has them.
 
     Source:
         G-VEval, section 3.5 and figure 2; ztangaj/gveval@fee3fd7:evaluation/gveval/utils.py.
@@ -63,10 +55,10 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     except OSError:
         # Not at the top: hooks import this module long before a video is read.
         from lmms_eval_captions.model_wrappers.video.frames import read_frames
-        from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
+        from lmms_eval_captions.model_wrappers.video.sampling import Thirds, Uniform
 
         is_thirds = sampling == "thirds"
-        frames = read_frames(video, Thirds() if is_thirds else FirstMiddleLast()).frames
+        frames = read_frames(video, Thirds() if is_thirds else Uniform(3)).frames
         last = len(frames) - 1
         middle = min(1, last) if is_thirds else last // 2
         data = draw_strip([frames[0], frames[middle], frames[last]])
@@ -75,16 +67,11 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
 
 
 def strip_of_frames(frames: Sequence[Any]) -> Picture:
-    """Draw the strip of a video's first, middle and last frame, of frames in memory.
+    """Draw the strip of the first, middle and last of frames in memory, in order of time.
 
-    Args:
-        frames: All frames of the video, or some of them, in order of time: PIL's pictures, or
-            arrays of shape (height, width, 3), RGB.
-
-    Raises:
-        DataError: If there is none, or one is no picture.
+    They are PIL's pictures, or arrays of shape (height, width, 3), RGB.
     """
-    pictures = rgb_frames(frames)
+    pictures = _rgb_frames(frames)
     last = len(pictures) - 1
     return Picture(draw_strip([pictures[at] for at in (0, last // 2, last)]), "image/jpeg")
 
@@ -92,18 +79,8 @@ def strip_of_frames(frames: Sequence[Any]) -> Picture:
 def shown_frames(video: Path, n_frames: int, *, cache: Path) -> list[Picture]:
     """Return evenly spaced frames of a video, the first and the last included.
 
-    They are written once for a video's content and kept, as strips are.
-
-    Args:
-        video: Video file.
-        n_frames: Number of frames, >= 1; a shorter video gives each of its frames once.
-        cache: The package's cache folder.
-
-    Returns:
-        JPEGs (quality 90) of at most 768 x 768 pixels' area, in order of time.
-
-    Raises:
-        DataError: If the video is missing or holds no readable frame.
+    A shorter video gives each of its frames once. They are written once for a video's content and
+    kept, as strips are: JPEGs (quality 90) of at most 768 x 768 pixels' area, in order of time.
     """
     path = cache / "frames" / f"{_digest(video)}-uniform{n_frames}-v{_VERSION}.zip"
     jpegs = _kept_frames(path)
@@ -120,29 +97,17 @@ def shown_frames(video: Path, n_frames: int, *, cache: Path) -> list[Picture]:
 
 
 def frames_shown(frames: Sequence[Any], n_frames: int) -> list[Picture]:
-    """Return evenly spaced frames, as :func:`shown_frames`, of frames in memory.
-
-    Args:
-        frames: As for :func:`strip_of_frames`.
-        n_frames: Number of frames, >= 1.
-
-    Raises:
-        DataError: If there is none, or one is no picture.
-    """
+    """Return evenly spaced frames, as :func:`shown_frames`, of frames in memory."""
     from lmms_eval_captions.model_wrappers.video.pictures import fit
     from lmms_eval_captions.model_wrappers.video.sampling import spread
 
-    pictures = rgb_frames(frames)
+    pictures = _rgb_frames(frames)
     chosen = (pictures[at] for at in spread(len(pictures), n_frames))
     return [Picture(_jpeg(fit(frame, FRAME_PIXELS)), "image/jpeg") for frame in chosen]
 
 
-def rgb_frames(frames: Sequence[Any]) -> list[NDArray[np.uint8]]:
-    """Return frames as arrays of shape (height, width, 3), RGB.
-
-    Raises:
-        DataError: If there is none, or one is no picture.
-    """
+def _rgb_frames(frames: Sequence[Any]) -> list[NDArray[np.uint8]]:
+    """Return frames as arrays of shape (height, width, 3), RGB."""
     import numpy as np
 
     arrays = [

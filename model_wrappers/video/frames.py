@@ -6,21 +6,20 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, get_args
 
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, DataError, NoVideosError, SettingsError
+from lmms_eval_captions.model_wrappers.model_args import one_of
 from lmms_eval_captions.model_wrappers.video import decoders
-from lmms_eval_captions.model_wrappers.video.clip import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.clip import DEFAULT_LIMITS, Clip, Limits
 from lmms_eval_captions.model_wrappers.video.containers import (
     RefusedError,
     UnreadableError,
     check_file,
 )
-from lmms_eval_captions.model_wrappers.video.decord_frames import require_decord
 from lmms_eval_captions.model_wrappers.video.pictures import MAX_PIXELS, one_line
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 VideoReader = Literal["pyav", "decord"]
 """Value of ``--model_args video_reader=``."""
@@ -28,12 +27,15 @@ VideoReader = Literal["pyav", "decord"]
 
 def require_reader(video_reader: str) -> None:
     """Raise a ``SettingsError`` if there is no such video reader, or it is not installed."""
-    if video_reader not in get_args(VideoReader):
-        raise SettingsError(
-            f"video_reader: expected one of {get_args(VideoReader)}, got {video_reader!r}"
-        )
+    one_of("video_reader", video_reader, get_args(VideoReader))
     if video_reader == "decord":
-        require_decord()
+        try:
+            import decord  # noqa: F401
+        except (ImportError, OSError) as error:  # OSError: its shared library does not load here.
+            raise SettingsError(
+                f"video_reader=decord: decord cannot be imported here ({error}); install decord "
+                "(or eva-decord, where it has no wheel), or leave video_reader at pyav"
+            ) from error
 
 
 def read_frames(
@@ -48,9 +50,9 @@ def read_frames(
     """Read the frames of a video that a sampling chooses, as players show them.
 
     PyAV seeks in MP4, MOV, Matroska and WebM, and decodes any other clip from the start, as well as
-    one in which seeking is not exact. The kind of file is read from its content, not from its name.
-    Only real containers are opened, and no other file, whatever they name. Decoding runs in a
-    process of its own, whose crash costs only this clip.
+    one in which seeking is not exact. Only real containers are opened, as their content and not
+    their name says, and no other file, whatever they name. Decoding runs in a process of its own,
+    whose crash costs only this clip.
 
     Args:
         path: Video file.
@@ -61,12 +63,7 @@ def read_frames(
         video_reader: ``decord`` reads with decord and nothing else. Its frames are wrong for
             streams and edit lists, its colours and shapes are those that are stored.
 
-    Returns:
-        The clip, without repeated frames.
-
     Raises:
-        ValueError: If the number of frames is below 1.
-        SettingsError: If the video reader is not available.
         NoVideosError: If PyAV is not installed.
         DataError: If there is no such regular file, it holds no readable frame, or reading it goes
             beyond a limit.
@@ -76,13 +73,15 @@ def read_frames(
         raise NoVideosError(f"reading videos needs av, which is not installed. Run: {INSTALL_EVAL}")
     require_reader(video_reader)
     n_bytes = check_file(path)
-    options: decoders.Options = {
-        "video_reader": video_reader,
-        "max_pixels": max_pixels,
-        "n_threads": n_threads,
-    }
     try:
-        return decoders.DECODERS.read(path, sampling, limits, **options)
+        return decoders.DECODERS.read(
+            path,
+            sampling,
+            limits,
+            video_reader=video_reader,
+            max_pixels=max_pixels,
+            n_threads=n_threads,
+        )
     except decoders.LimitError as error:
         raise DataError(
             f"expected a video that can be read within limits, {path} ({n_bytes} bytes) is not "

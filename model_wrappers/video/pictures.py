@@ -48,13 +48,8 @@ def one_line(error: Exception) -> str:
 def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
     """Read a picture as a clip of one frame, turned as its file says.
 
-    Args:
-        raw: One of PIL's, an array (height, width[, channels]) of uint8, the bytes of a file or a
-            ``Path``.
-        max_pixels: Larger pictures are shrunk to this area, keeping their shape.
-
-    Raises:
-        DataError: If it cannot be read.
+    It is one of PIL's, an array (height, width[, channels]) of uint8, the bytes of a file or a
+    ``Path``. Larger ones are shrunk to ``max_pixels``.
     """
     from PIL import Image, ImageOps
 
@@ -66,7 +61,9 @@ def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
             picture = raw
         else:
             name = f"one of {len(raw):,} bytes" if isinstance(raw, bytes) else str(raw)
-            file = io.BytesIO(raw) if isinstance(raw, bytes) else _regular(Path(name))
+            if not isinstance(raw, bytes) and not Path(name).is_file():
+                raise FileNotFoundError("there is no such file")
+            file = io.BytesIO(raw) if isinstance(raw, bytes) else Path(name)
             with Image.open(file) as opened:
                 picture = ImageOps.exif_transpose(opened)
         pixels = np.array(picture.convert("RGB"))
@@ -76,12 +73,6 @@ def read_picture(raw: object, max_pixels: int = MAX_PICTURE_PIXELS) -> Clip:
         ) from error
     frames = fit(pixels, max_pixels)[None]
     return Clip(frames, np.zeros(1), duration_s=0.0, fps=0.0, n_total=1, is_image=True)
-
-
-def _regular(path: Path) -> Path:
-    if not path.is_file():
-        raise FileNotFoundError("there is no such file")
-    return path
 
 
 def is_picture(path: Path) -> bool:

@@ -21,14 +21,10 @@ class Sampling(Protocol):
     """A choice of frames; hashable, so that equal choices share one decoding of a clip."""
 
     def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """Return the positions of the frames to read.
+        """Return the positions of the frames to read, at least one in [0, n_total), rising.
 
-        Args:
-            times_s: Shape (n_total,), n_total >= 1: when each frame is shown, in seconds from the
-                first, in order.
-
-        Returns:
-            At least one position in [0, n_total), strictly rising.
+        ``times_s`` has shape (n_total,), n_total >= 1: when each frame is shown, in seconds from
+        the first, in order.
         """
 
     def __hash__(self) -> int: ...
@@ -38,9 +34,8 @@ class Sampling(Protocol):
 class Uniform:
     """A number of frames, evenly spaced by position, the first and the last included.
 
-    Position ``k`` of ``n`` is ``round(k * (n_total - 1) / (n - 1))``, which is what
-    ``numpy.linspace(0, n_total - 1, n)`` gives captioners that sample "uniformly"; a clip with
-    fewer frames gives each of them once.
+    Position ``k`` of ``n`` is ``round(k * (n_total - 1) / (n - 1))``, as by ``numpy.linspace``; a
+    clip with fewer frames gives each of them once.
 
     Source: CapQuiz, section 4.2 ("uniformly sampled at 32 frames");
     VidCapBench, section 4.1 (16 frames, where a model's makers recommend nothing else).
@@ -98,24 +93,6 @@ class Fps:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstMiddleLast:
-    """The first, the middle and the last frame; a clip of fewer frames gives each of them once.
-
-    The middle is position ``round((n_total - 1) / 2)``, of two the even one: the second of three
-    that ``Uniform(3)`` gives. The judge of G-VEval is shown these frames, too.
-
-    Source: G-VEval, figure 2 and section 3.5.
-
-    >>> FirstMiddleLast().indices(np.arange(217) / 25), FirstMiddleLast().indices(np.arange(4))
-    ([0, 108, 216], [0, 2, 3])
-    """
-
-    def indices(self, times_s: NDArray[np.float64]) -> list[int]:
-        """Return positions; see :class:`Sampling`."""
-        return spread(len(times_s), 3)
-
-
-@dataclass(frozen=True, slots=True)
 class Thirds:
     """The frames at 0, 1/3 and 2/3 of the clip: the first three of four evenly spaced ones.
 
@@ -153,9 +130,6 @@ class Explicit:
 
 def sampling_of(max_num_frames: object, fps: object) -> Sampling:
     """Return the sampling that ``--model_args max_num_frames=...[,fps=...]`` asks for.
-
-    Raises:
-        SettingsError: If a value cannot be used.
 
     >>> sampling_of(32, None), sampling_of(32, 2)
     (Uniform(n_frames=32), Fps(fps=2.0, max_frames=32))

@@ -14,7 +14,7 @@ from lmms_eval_captions.model_wrappers.video import frame_strip as frame_strip_m
 from lmms_eval_captions.model_wrappers.video import frames
 from lmms_eval_captions.model_wrappers.video.clip import Clip, make_clip
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
-from lmms_eval_captions.model_wrappers.video.sampling import FirstMiddleLast, Thirds
+from lmms_eval_captions.model_wrappers.video.sampling import Thirds, Uniform
 
 
 def _video(path: Path, n_frames: int) -> Path:
@@ -55,10 +55,10 @@ def test_the_frames_of_a_strip_never_move(
 ) -> None:
     """Stored verdicts depend on them: of a clip of any length, those that were always drawn.
 
-    And the captioners' ``FirstMiddleLast`` looks at the same.
+    And the captioners' ``Uniform(3)`` looks at the same.
     """
 
-    def numbered(_: Path, chosen: FirstMiddleLast | Thirds) -> Clip:
+    def numbered(_: Path, chosen: Thirds | Uniform) -> Clip:
         times_s = np.arange(n_total) / 25
         return make_clip(np.asarray(chosen.indices(times_s)), times_s, fps=25, n_total=n_total)
 
@@ -83,9 +83,7 @@ def test_the_frames_of_a_strip_never_move(
             wanted = [0, *([1, 1] if n_total == 3 else [0, 0])]
         assert drawn[-1] == wanted, n_total
         if sampling == "first_middle_last":
-            assert FirstMiddleLast().indices(np.arange(n_total) / 25) == sorted(
-                {0, round(last / 2), last}
-            )
+            assert Uniform(3).indices(np.arange(n_total) / 25) == sorted({0, round(last / 2), last})
 
 
 @pytest.mark.parametrize(("n_frames", "levels"), [(1, [0, 0, 0]), (2, [0, 0, 220])])

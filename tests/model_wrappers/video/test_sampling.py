@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.video.sampling import (
     Explicit,
-    FirstMiddleLast,
     Fps,
     Sampling,
     Thirds,
@@ -34,11 +33,11 @@ UNEVEN = np.asarray([0.0, 0.1, 0.2, 0.3, 4.0, 4.1, 8.0])
         pytest.param(Fps(1.0), UNEVEN, [0, 3, 4, 5, 6], id="variable rate goes by time"),
         pytest.param(Fps(0.1), EVEN, [0], id="slower than the clip is long"),
         pytest.param(Fps(2.0), EVEN[:1], [0], id="one frame"),
-        pytest.param(FirstMiddleLast(), EVEN, [0, 50, 99], id="of two middles the even one"),
-        pytest.param(FirstMiddleLast(), EVEN[:98], [0, 48, 97], id="even, not the later one"),
-        pytest.param(FirstMiddleLast(), EVEN[:99], [0, 49, 98], id="first, middle, last"),
-        pytest.param(FirstMiddleLast(), EVEN[:2], [0, 1], id="two frames have no middle"),
-        pytest.param(FirstMiddleLast(), EVEN[:1], [0], id="one frame is all three"),
+        pytest.param(Uniform(3), EVEN, [0, 50, 99], id="of two middles the even one"),
+        pytest.param(Uniform(3), EVEN[:98], [0, 48, 97], id="even, not the later one"),
+        pytest.param(Uniform(3), EVEN[:99], [0, 49, 98], id="first, middle, last"),
+        pytest.param(Uniform(3), EVEN[:2], [0, 1], id="two frames have no middle"),
+        pytest.param(Uniform(3), EVEN[:1], [0], id="one frame is all three"),
         pytest.param(Thirds(), EVEN[:31], [0, 10, 20], id="thirds"),
         pytest.param(Thirds(), EVEN[:2], [0], id="two frames have one third"),
         pytest.param(Thirds(), EVEN[:1], [0], id="one frame is the first third"),
@@ -57,7 +56,7 @@ def test_the_frames_are_those_worked_out_by_hand(
     st.one_of(
         st.builds(Uniform, st.integers(1, 40)),
         st.builds(Fps, st.floats(0.01, 100), st.integers(1, 40)),
-        st.sampled_from([FirstMiddleLast(), Thirds()]),
+        st.sampled_from([Uniform(3), Thirds()]),
         st.builds(Explicit, st.tuples(st.integers(-99, 99), st.integers(-99, 99))),
     ),
 )
