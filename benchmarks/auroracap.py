@@ -15,14 +15,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from transformers import CLIPVisionConfig, CLIPVisionModel, LlamaConfig, LlamaForCausalLM
 
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import Projector, load_auroracap
 from lmms_eval_captions.model_wrappers.auroracap.model import AuroraCap
-from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias
 from lmms_eval_captions.model_wrappers.caption_jobs import content_of
 
 PROMPT = "Imagine the video from these frames and describe it in detail."
@@ -94,7 +93,7 @@ class Bytes:
         return f"{len(token_ids)} tokens" if skip_special_tokens else str(token_ids)
 
 
-def build(shape: str, device: torch.device, dtype: torch.dtype, size_bias: SizeBias) -> AuroraCap:
+def build(shape: str, device: torch.device, dtype: torch.dtype) -> AuroraCap:
     """Random networks of a shape, made on the device that they stay on."""
     tower_settings, llm_settings = SHAPES[shape]
     attention: dict[str, Any] = {"attn_implementation": "sdpa"}
@@ -111,7 +110,7 @@ def build(shape: str, device: torch.device, dtype: torch.dtype, size_bias: SizeB
         llm = LlamaForCausalLM(llm_config)
         projector = Projector(tower_config.hidden_size, llm_config.hidden_size)
     torch.set_default_dtype(torch.float32)
-    return AuroraCap(llm, tower, projector=projector, tokenizer=Bytes(), size_bias=size_bias)
+    return AuroraCap(llm, tower, projector=projector, tokenizer=Bytes())
 
 
 class Workload:
@@ -125,14 +124,14 @@ class Workload:
         shape = (arguments.batch_size, arguments.frames, 3, size, size)
         self.clips = torch.randn(shape, device=model.device, dtype=model.tower.dtype)
 
-    def row(self, ratio: float, *, slowfast: bool) -> Row:
+    def row(self, ratio: float) -> Row:
         """Measure one setting."""
         n_clips = len(self.clips)
         if self.model.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
 
         def see() -> list[list[torch.Tensor]]:
-            return [self.model.see(c, kept_ratio=ratio, slowfast=slowfast) for c in self.clips]
+            return [self.model.see(c, kept_ratio=ratio) for c in self.clips]
 
         def write(n_new: int) -> torch.Tensor:
             settings = {"max_new_tokens": n_new, "min_new_tokens": n_new, "do_sample": False}
@@ -144,9 +143,8 @@ class Workload:
         first_s = self._best(lambda: write(1))
         all_s = self._best(lambda: write(self.n_new))
         cuda = self.model.device.type == "cuda"
-        name = "slowfast " if slowfast else ""
         return Row(
-            f"{name}{ratio:g}",
+            f"{ratio:g}",
             len(seen[0][-1]),
             sum(len(tokens) for tokens in seen[0]),
             1000 * tower_s / n_clips,
@@ -211,7 +209,6 @@ def main() -> None:
         "--new-tokens", type=int, default=0, help="a caption; 16 on a CPU, else 256"
     )
     parser.add_argument("--ratios", type=float, nargs="+", default=[1.0, 0.5, 0.1])
-    parser.add_argument("--size-bias", choices=get_args(SizeBias), default="released")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the rows there too")
     arguments = parser.parse_args()
@@ -220,15 +217,12 @@ def main() -> None:
     arguments.new_tokens = arguments.new_tokens or (16 if on_cpu else 256)
     dtype = getattr(torch, arguments.dtype or ("float32" if on_cpu else "bfloat16"))
     if arguments.pretrained:
-        model = load_auroracap(
-            arguments.pretrained, device=device, dtype=dtype, size_bias=arguments.size_bias
-        )
+        model = load_auroracap(arguments.pretrained, device=device, dtype=dtype)
     else:
-        model = build(arguments.shape, device, dtype, arguments.size_bias)
+        model = build(arguments.shape, device, dtype)
     name = "CPU" if on_cpu else torch.cuda.get_device_name(device)
     print(
-        f"{arguments.pretrained or arguments.shape}, {name}, {dtype}, torch {torch.__version__}, "
-        f"size_bias={arguments.size_bias}: "
+        f"{arguments.pretrained or arguments.shape}, {name}, {dtype}, torch {torch.__version__}: "
         f"{arguments.frames} frames of {model.tower.config.image_size} pixels, "
         f"batch of {arguments.batch_size}, {arguments.new_tokens} new tokens, "
         f"best of {arguments.repeats}",
@@ -238,8 +232,7 @@ def main() -> None:
     print(
         f"tower without token merging around it: {1000 * workload.plain_tower_s():.1f} ms per clip"
     )
-    rows = [workload.row(ratio, slowfast=False) for ratio in arguments.ratios]
-    rows.append(workload.row(min(arguments.ratios), slowfast=True))
+    rows = [workload.row(ratio) for ratio in arguments.ratios]
     show(rows)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))

@@ -9,23 +9,25 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.auroracap.checkpoint import load_auroracap, load_processor
-from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, require_size_bias
-from lmms_eval_captions.model_wrappers.captioner import Caption, Captioner
+from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.hf.loading import (
     DTYPES,
     generation_config,
     n_written,
     positions,
 )
-from lmms_eval_captions.model_wrappers.model_args import require_folder, true_or_false
+from lmms_eval_captions.model_wrappers.model_args import (
+    Generation,
+    one_of,
+    require_folder,
+    true_or_false,
+)
 from lmms_eval_captions.model_wrappers.video.sampling import sampling_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lmms_eval_captions.model_wrappers.caption_jobs import Source
-    from lmms_eval_captions.model_wrappers.captioner import Batch, CaptionJob
-    from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
     _Seen = dict[tuple[Source, float], list[list[torch.Tensor]]]
@@ -59,41 +61,20 @@ _TASKS: Final = {
 }
 
 
-def read_ratio(token_kept_ratio: object, ratio: object) -> float | str:
-    """Return the setting of ``--model_args token_kept_ratio=...``, or ``ratio=...`` for short.
-
-    Returns:
-        A share in [0, 1], or :data:`PAPER`.
-
-    Raises:
-        SettingsError: If both are given, or the value is neither a share nor ``paper``.
-
-    >>> read_ratio(None, None), read_ratio(0.4, None), read_ratio(None, "paper")
-    (0.1, 0.4, 'paper')
-    """
-    if token_kept_ratio is not None and ratio is not None:
-        raise SettingsError(
-            f"caption_auroracap: token_kept_ratio={token_kept_ratio!r} and ratio={ratio!r} are one "
-            "argument by two names; give one of them"
-        )
-    given = ratio if token_kept_ratio is None else token_kept_ratio
-    if given is None:
-        return DEFAULT_RATIO
+def read_ratio(given: object) -> float | str:
+    """Return the share of ``--model_args ratio=...``, in [0, 1], or :data:`PAPER`."""
     if given == PAPER:
         return PAPER
     if isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1:
         return float(given)
     raise SettingsError(
-        f"caption_auroracap: expected token_kept_ratio as a number between 0 and 1, or {PAPER!r}, "
-        f"got {given!r}"
+        f"caption_auroracap: expected ratio as a number between 0 and 1, or {PAPER!r}, got "
+        f"{given!r}"
     )
 
 
 def ratio_of(setting: float | str, task: str) -> float:
     """Return the share of visual tokens to keep for a task's captions, in [0, 1].
-
-    Raises:
-        SettingsError: If the paper has no ratio for the task.
 
     >>> ratio_of("paper", "vdc_camera"), ratio_of("paper", "vdc_rouge_detailed")
     (0.6, 0.2)
@@ -104,9 +85,9 @@ def ratio_of(setting: float | str, task: str) -> float:
         return setting
     if task not in _TASKS:
         raise SettingsError(
-            f"caption_auroracap: token_kept_ratio={setting} has a ratio for {', '.join(_TASKS)} "
+            f"caption_auroracap: ratio={setting} has a ratio for {', '.join(_TASKS)} "
             f"alone, got the task {task!r}; run it by itself with a number, such as "
-            f"token_kept_ratio={DEFAULT_RATIO}"
+            f"ratio={DEFAULT_RATIO}"
         )
     return _TASKS[task]
 
@@ -117,75 +98,43 @@ class CaptionAuroraCap(Captioner):
     A clip is looked at once for all captions that are asked of it in a row with one kept ratio. A
     picture is a clip of one frame, of which no token is merged with those of others.
 
-    Args:
-        pretrained: Folder or hub repository in AuroraCap's (xtuner's) layout.
-        token_kept_ratio: Share of visual tokens to keep, in [0, 1]; 1.0 merges none. ``paper``
-            takes the paper's own for each aspect of VDC, and refuses other tasks. By default 0.1,
-            that of AuroraCap's final training stage.
-        ratio: The same by a shorter name.
-        size_bias: How merged tokens weigh in the tower: ``released``, as in the network that the
-            released weights were tuned in, or ``equation``, as the paper's equation 1 says.
-        slowfast: Whether the first frame keeps all its tokens.
-        max_num_frames: Most frames looked at, >= 1; so many, evenly spaced, without ``fps``.
-        fps: Frames a second, at most ``max_num_frames``.
-        keep_aspect: Whether the tower sees the whole frame, as in training, or its middle square,
-            as in the released inference code.
-        system_prompt: Whether to begin with Vicuna's system sentence, as lmms-eval's own wrapper
-            does and the released inference code does not.
-        dtype: Of the weights; ``auto`` is the checkpoint's own, float32 on a CPU.
-        attn_implementation: Of the language model.
-        common: ``batch_size``, ``device``, ``decode_threads``, ``max_pixels``; see ``Captioner``.
-
-    Raises:
-        SettingsError: If an argument cannot be used, or the checkpoint is of another layout.
+    Arguments are in the table of the README.
 
     Source:
         AuroraCap (arXiv 2410.03051), section 2.1 and appendix F (8 frames where its speed is
-        measured; kept ratio 0.1 in setting C, "the final training strategy"; no slowfast by
-        default).
+        measured; kept ratio 0.1 in setting C, "the final training strategy"; no slowfast).
     """
 
     takes = "all"
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         *,
         pretrained: str = "wchai/AuroraCap-7B-VID-xtuner",
-        token_kept_ratio: float | str | None = None,
-        ratio: float | str | None = None,
-        size_bias: SizeBias = "released",
-        slowfast: bool = False,
+        ratio: float | str = DEFAULT_RATIO,
         max_num_frames: int = 8,
         fps: float | None = None,
-        keep_aspect: bool = False,
         system_prompt: bool = False,
         dtype: str = "auto",
         attn_implementation: str = "sdpa",
         **common: object,
     ) -> None:
-        kept_ratio = read_ratio(token_kept_ratio, ratio)
-        require_size_bias(size_bias)
-        if dtype not in DTYPES:
-            raise SettingsError(
-                f"caption_auroracap: expected dtype as one of {', '.join(DTYPES)}, got {dtype!r}"
-            )
-        self.slowfast = true_or_false("slowfast", slowfast)
+        self.ratio = read_ratio(ratio)
+        one_of("caption_auroracap: dtype", dtype, DTYPES)
         self.system_prompt = true_or_false("system_prompt", system_prompt)
-        is_whole = true_or_false("keep_aspect", keep_aspect)
         require_folder(str(pretrained))
         super().__init__(**common)  # type: ignore[arg-type] # checked by the base
         self.sampling = sampling_of(max_num_frames, fps)
-        self.token_kept_ratio = kept_ratio
-        self.processor = load_processor(pretrained, keep_aspect=is_whole)
+        self.processor = load_processor(pretrained)
+        is_slow = dtype == "auto" and self.device.type == "cpu"  # half precision is
         self.model = load_auroracap(
             pretrained,
             device=self.device,
-            dtype=_dtype(dtype, self.device),
+            dtype=torch.float32 if is_slow else getattr(torch, dtype, dtype),
             attn_implementation=attn_implementation,
-            size_bias=size_bias,
         )
         self._seen: _Seen = {}
-        self._is_overflow_told = False
+        self._has_overflowed = False
 
     def identity(self) -> Mapping[str, object]:
         """Return the key of kept captions; ``auto`` is another dtype on a CPU."""
@@ -193,7 +142,7 @@ class CaptionAuroraCap(Captioner):
 
     def variant(self, task: str) -> float:
         """Return the kept ratio of a task's captions, in [0, 1]."""
-        return ratio_of(self.token_kept_ratio, task)
+        return ratio_of(self.ratio, task)
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:  # noqa: ARG002
         """Forget what was seen: another call may show other pictures under the same name."""
@@ -218,24 +167,31 @@ class CaptionAuroraCap(Captioner):
     def caption(self, batch: Batch) -> list[Caption]:
         """Return one caption per job."""
         pixels = batch.prepared
-        if not isinstance(pixels, dict):
-            raise TypeError(f"expected what prepare returned, got {type(pixels).__name__}")
         looks = [(job.source, self.variant(job.task)) for job in batch.jobs]
         # The clips of this batch alone are kept: the next one may go on with the last of them.
         self._seen = {
             look: self._seen[look]
             if look in self._seen
-            else [
-                self.model.see(clip, kept_ratio=look[1], slowfast=self.slowfast)
-                for clip in pixels[look[0]]
-            ]
+            else [self.model.see(clip, kept_ratio=look[1]) for clip in pixels[look[0]]]
             for look in dict.fromkeys(looks)
         }
         inputs = [
             self.model.embed(job.content, self._seen[look], system_prompt=self.system_prompt)
             for job, look in zip(batch.jobs, looks, strict=True)
         ]
-        self._tell_of_overflow(max(map(len, inputs)), batch.generation.max_new_tokens)
+        n_read, n_new = max(map(len, inputs)), batch.generation.max_new_tokens
+        n_positions = positions(self.model.llm.config)
+        if n_positions is not None and n_read + n_new > n_positions and not self._has_overflowed:
+            # Rotary positions continue beyond those that it was trained with.
+            self._has_overflowed = True
+            logger.warning(
+                "a clip and its prompt are {:,} tokens and captions may have {:,}, the model was "
+                "made for {:,} positions: it is run all the same, as in the paper; a smaller "
+                "ratio or max_num_frames stays within them",
+                n_read,
+                n_new,
+                n_positions,
+            )
         tokenizer = self.model.tokenizer
         settings = generation_config(self.model.llm.generation_config, tokenizer, batch.generation)
         written = self.model.generate(inputs, generation_config=settings)
@@ -245,30 +201,8 @@ class CaptionAuroraCap(Captioner):
             for given, ids, n in zip(inputs, written.tolist(), n_outputs, strict=True)
         ]
 
-    def _tell_of_overflow(self, n_read: int, n_new: int) -> None:
-        """Log once that the model has fewer positions; its rotary ones continue beyond them."""
-        n_positions = positions(self.model.llm.config)
-        if n_positions is not None and n_read + n_new > n_positions and not self._is_overflow_told:
-            self._is_overflow_told = True
-            logger.warning(
-                "a clip and its prompt are {:,} tokens and captions may have {:,}, the model was "
-                "made for {:,} positions: it is run all the same, as in the paper; a smaller "
-                "token_kept_ratio or max_num_frames stays within them",
-                n_read,
-                n_new,
-                n_positions,
-            )
-
 
 class CaptionAuroraCapChat(CaptionAuroraCap):
     """The same captioner behind lmms-eval's chat interface."""
 
     is_simple = False
-
-
-def _dtype(name: str, device: torch.device) -> torch.dtype | str:
-    """Return a dtype by name; half precision is slow on a CPU, where ``auto`` is float32."""
-    if name == "auto":
-        return torch.float32 if device.type == "cpu" else name
-    dtype: torch.dtype = getattr(torch, name)
-    return dtype

@@ -23,8 +23,6 @@ from lmms_eval_captions.model_wrappers.auroracap.model import AuroraCap
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias
-
 TOWER: Final = "visual_encoder"
 PROJECTOR: Final = "projector"
 POSITIONS: Final = "embeddings.position_embedding.weight"
@@ -73,20 +71,11 @@ def load_auroracap(
     device: torch.device | str = "cpu",
     dtype: torch.dtype | str = "auto",
     attn_implementation: str = "sdpa",
-    size_bias: SizeBias = "released",
 ) -> AuroraCap:
     """Load AuroraCap from a folder or a hub repository in its released layout.
 
-    Args:
-        pretrained: A folder, or a repository such as ``wchai/AuroraCap-7B-VID-xtuner``.
-        device: Where to put it.
-        dtype: Of all three networks; ``auto`` is the language model's own.
-        attn_implementation: Of the language model; the tower's is SDPA, which takes the bias that
-            merged tokens need in equation 1.
-        size_bias: As for :class:`AuroraCap`.
-
-    Raises:
-        SettingsError: If the layout is another, or a weight is missing.
+    ``dtype`` is that of all three networks, ``auto`` the language model's own;
+    ``attn_implementation`` is the language model's, the tower's is SDPA.
     """
     folder = local_folder(pretrained)
     # Auto classes return what their types do not say.
@@ -105,17 +94,14 @@ def load_auroracap(
         _load_tower(folder / TOWER).to(device, llm.dtype),
         projector=Projector.from_pretrained(folder / PROJECTOR).to(device, llm.dtype),
         tokenizer=load_tokenizer(folder),
-        size_bias=size_bias,
     )
 
 
-def load_processor(pretrained: str, *, keep_aspect: bool = False) -> CLIPImageProcessor:
+def load_processor(pretrained: str) -> CLIPImageProcessor:
     """Load the processor that turns frames into the tower's pixels.
 
-    Args:
-        pretrained: As for :func:`load_auroracap`.
-        keep_aspect: Keep the whole frame, its short side at the tower's size, as in training
-            (appendix G); otherwise its middle square, as in the released inference code.
+    It takes their middle square, as the released inference code does; training kept the complete
+    frame, its short side at the tower's size (appendix G).
     """
     folder = local_folder(pretrained) / TOWER
     if (folder / "preprocessor_config.json").is_file():
@@ -123,16 +109,12 @@ def load_processor(pretrained: str, *, keep_aspect: bool = False) -> CLIPImagePr
     else:
         size = _read_json(folder / "config.json")["image_size"]
         processor = CLIPImageProcessor(size={"shortest_edge": size}, crop_size=size)
-    processor.do_center_crop = not keep_aspect
+    processor.do_center_crop = True
     return processor
 
 
 def local_folder(pretrained: str) -> Path:
-    """Return the checkpoint's folder, downloaded if it is a repository.
-
-    Raises:
-        SettingsError: If it cannot be had, or a part of the layout is missing.
-    """
+    """Return the checkpoint's folder, downloaded if it is a repository."""
     folder = Path(pretrained)
     if not folder.is_dir():
         from huggingface_hub import snapshot_download

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lmms_eval_captions.model_wrappers.auroracap.token_merging import SizeBias, TokenMerging
+from lmms_eval_captions.model_wrappers.auroracap.token_merging import TokenMerging
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,11 +33,6 @@ def texts_around_frames(
     ``USER: <frame> <frame> ... <frame>``, and on a new line ``prompt ASSISTANT:``. A text between
     pictures is on a line of its own.
 
-    Args:
-        content: The question.
-        n_frames: Frames of each clip or picture.
-        system_prompt: If it begins with :data:`SYSTEM`.
-
     Source:
         xtuner's template ``vicuna``, with which AuroraCap was tuned (SEP is a new line).
     """
@@ -56,15 +51,7 @@ def texts_around_frames(
 
 
 class AuroraCap:
-    """The three networks in a row.
-
-    Args:
-        llm: A causal language model that generates from embeddings.
-        tower: A ``CLIPVisionModel``, taken over: the layers that are not read are cut off.
-        projector: From the tower's width to the language model's.
-        tokenizer: The language model's.
-        size_bias: How merged tokens weigh in the tower: as in the network that the released weights
-            were tuned in, or as in equation 1.
+    """The three networks in a row; the tower's layers that are not read are cut off.
 
     Source:
         AuroraCap (arXiv 2410.03051), section 2.1 and appendix G.
@@ -77,13 +64,11 @@ class AuroraCap:
         *,
         projector: nn.Module,
         tokenizer: Any,  # noqa: ANN401 (tokenizers have no common type)
-        size_bias: SizeBias = "released",
     ) -> None:
         self.llm = llm.eval()
         self.tower = tower.eval()
         self.projector = projector.eval()
         self.tokenizer = tokenizer
-        self.size_bias = size_bias
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
         # Equation 2 counts all layers, whether their output is read or not.
@@ -97,29 +82,19 @@ class AuroraCap:
         """Device of the networks."""
         return self.llm.device
 
-    def see(
-        self, pixels: torch.Tensor, *, kept_ratio: float, slowfast: bool = False
-    ) -> list[torch.Tensor]:
+    def see(self, pixels: torch.Tensor, *, kept_ratio: float) -> list[torch.Tensor]:
         """Return the language model's input for each frame of a clip.
 
         Args:
             pixels: Shape (n_frames, 3, height, width), normalised, of one clip. Clips are seen one
                 by one, so that a batch changes no bit of them.
             kept_ratio: Share of tokens to keep, in [0, 1].
-            slowfast: Whether the first frame keeps all its tokens.
-
-        Returns:
-            A tensor of shape (n_tokens, llm's width) for each frame.
-
-        Source:
-            AuroraCap (arXiv 2410.03051), appendix F, slowfast inference. Deviation: the authors'
-            code merges the tokens of a clip's only frame even then.
         """
-        n_full = int(slowfast)
-        frames = self._encode(pixels[:n_full], 1.0) if n_full else []
-        if len(pixels) > n_full:
-            frames += self._encode(pixels[n_full:], kept_ratio)
-        return frames
+        pixels = pixels.to(self.tower.device, self.tower.dtype)
+        with torch.inference_mode(), TokenMerging(self.tower, kept_ratio, n_layers=self._n_layers):
+            # If the size is the tower's own, nothing is interpolated.
+            seen = self.tower(pixels, interpolate_pos_encoding=True).last_hidden_state
+            return list(self.projector(seen[:, 1:]))
 
     def embed(
         self,
@@ -130,10 +105,7 @@ class AuroraCap:
     ) -> torch.Tensor:
         """Return a complete input of the language model, shape (n_tokens, width).
 
-        Args:
-            content: The question.
-            clips: Frames of each clip and picture in it, of :meth:`see`.
-            system_prompt: If it begins with Vicuna's system sentence.
+        ``clips`` are the frames of each clip and picture in the question, of :meth:`see`.
         """
         n_frames = [len(frames) for frames in clips]
         pieces = self.pieces(content, n_frames, system_prompt)
@@ -159,9 +131,7 @@ class AuroraCap:
     def generate(self, inputs: Sequence[torch.Tensor], **settings: object) -> torch.Tensor:
         """Return new token ids, shape (n_inputs, n_new), padded on the right.
 
-        Args:
-            inputs: Of :meth:`embed`; shorter ones are padded on the left.
-            settings: Of ``transformers``' ``generate``.
+        Inputs are those of :meth:`embed`; shorter ones are padded on the left.
         """
         masks = [torch.ones(len(given), dtype=torch.long, device=self.device) for given in inputs]
         with torch.inference_mode():
@@ -170,13 +140,3 @@ class AuroraCap:
                 attention_mask=pad_sequence(masks, batch_first=True, padding_side="left"),
                 **settings,
             )
-
-    def _encode(self, pixels: torch.Tensor, kept_ratio: float) -> list[torch.Tensor]:
-        pixels = pixels.to(self.tower.device, self.tower.dtype)
-        merging = TokenMerging(
-            self.tower, kept_ratio, n_layers=self._n_layers, size_bias=self.size_bias
-        )
-        with torch.inference_mode(), merging:
-            # If the size is the tower's own, nothing is interpolated.
-            seen = self.tower(pixels, interpolate_pos_encoding=True).last_hidden_state
-            return list(self.projector(seen[:, 1:]))

@@ -60,8 +60,7 @@ def make(checkpoint: Path, **arguments: Any) -> CaptionAuroraCap:
     "settings",
     [
         pytest.param({}, id="merged"),
-        pytest.param({"token_kept_ratio": 1.0}, id="all tokens"),
-        pytest.param({"slowfast": True, "keep_aspect": True}, id="slowfast, whole frames"),
+        pytest.param({"ratio": 1.0}, id="all tokens"),
     ],
 )
 def test_batched_is_unbatched(
@@ -109,7 +108,7 @@ def test_each_aspect_is_captioned_at_the_paper_s_ratio(
         result
         for aspect, ratio in PAPER.items()
         for result in results_of(
-            make(checkpoint, token_kept_ratio=ratio),
+            make(checkpoint, ratio=ratio),
             clips[:3],
             {f"vdc_{aspect}": "Describe the same."},
         )
@@ -130,16 +129,6 @@ def test_a_task_without_a_ratio_of_the_paper_ends_the_run_at_once(
     monkeypatch.setattr(model, "caption", None)
     with pytest.raises(SettingsError, match="'capquiz'"):
         caption_all(model, clips, {"vdc_camera": "Look.", "capquiz": "Look."})
-
-
-def test_the_sizes_weigh_as_released_by_default(checkpoint: Path, clips: list[Path]) -> None:
-    """The equation's weights are asked for by name, and give other captions."""
-    captions = {
-        bias: caption_all(make(checkpoint, token_kept_ratio=0.1, size_bias=bias), clips, PROMPTS)
-        for bias in ("released", "equation")
-    }
-    assert captions["released"] != captions["equation"]
-    assert captions["released"] == caption_all(make(checkpoint), clips, PROMPTS)
 
 
 def test_the_real_clip(checkpoint: Path, shared_data: Path) -> None:
@@ -166,13 +155,11 @@ def test_settings_of_the_task_reach_the_model(checkpoint: Path, clips: list[Path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"token_kept_ratio": 1.5}, "token_kept_ratio"),
-        ({"token_kept_ratio": "half"}, "token_kept_ratio"),
+        ({"ratio": 1.5}, "expected ratio"),
+        ({"ratio": "half"}, "expected ratio"),
         ({"dtype": "int8"}, "dtype"),
         ({"max_num_frames": 0}, "max_num_frames: expected"),
-        ({"token_merge_ratio": 0.4}, "token_kept_ratio"),
-        ({"token_kept_ratio": 0.4, "ratio": 0.4}, "by two names"),
-        ({"size_bias": "paper"}, "released, equation"),
+        ({"token_merge_ratio": 0.4}, "does not know"),
     ],
 )
 def test_wrong_arguments_are_named(

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 
-LogSizesOn = Literal["queries", "keys", "nothing"]
 
-
-def plain_states(
-    tower: torch.nn.Module, pixels: torch.Tensor, ratio: float, log_sizes_on: LogSizesOn
-) -> list[torch.Tensor]:
+def plain_states(tower: torch.nn.Module, pixels: torch.Tensor, ratio: float) -> list[torch.Tensor]:
     """Hidden states of a CLIP tower, embeddings first, of one frame of shape (3, height, width).
 
-    ``queries`` adds log s along the axis of the queries, which is what the released code's
-    ``scores + sizes.log()`` does with sizes of shape (batch, tokens, 1); ``keys`` is equation 1.
+    Log s stands along the axis of the queries, which is what the released code's
+    ``scores + sizes.log()`` does with sizes of shape (batch, tokens, 1).
     """
     with torch.no_grad():
         tokens = tower.pre_layrnorm(tower.embeddings(pixels[None]))[0]
@@ -27,10 +22,7 @@ def plain_states(
         for layer in layers:
             query, key, value = _heads(layer.self_attn, layer.layer_norm1(tokens))
             scores = query @ key.transpose(1, 2) / math.sqrt(query.shape[-1])
-            if log_sizes_on == "queries":
-                scores = scores + sizes.log()[:, None]
-            elif log_sizes_on == "keys":
-                scores = scores + sizes.log()[None, :]
+            scores = scores + sizes.log()[:, None]
             seen = (scores.softmax(dim=-1) @ value).transpose(0, 1).flatten(1)
             tokens = tokens + layer.self_attn.out_proj(seen)
             tokens, sizes = _merged(tokens, sizes, key.mean(dim=0), n_merged)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from lmms_eval_captions.model_wrappers.auroracap.checkpoint import Projector
 from lmms_eval_captions.model_wrappers.auroracap.model import SYSTEM, AuroraCap
 from lmms_eval_captions.model_wrappers.auroracap.token_merging import TokenMerging
 from lmms_eval_captions.model_wrappers.caption_jobs import content_of
-from plain_merging import LogSizesOn, plain_states
+from plain_merging import plain_states
 from tiny_auroracap import IMAGE_SIZE, N_LAYERS, tiny_llm, tiny_tokenizer, tiny_tower
 
 if TYPE_CHECKING:
@@ -52,27 +52,23 @@ def lengths(frames: list[torch.Tensor]) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "slowfast", "expected"),
+    ("ratio", "expected"),
     [
         # 16 patches, 4 layers of which 3 are read: int(16 * (1 - ratio) / 4) go in each of 3.
-        pytest.param(1.0, False, [16, 16, 16], id="all"),
-        pytest.param(0.5, False, [10, 10, 10], id="half"),
-        pytest.param(0.1, False, [7, 7, 7], id="a tenth"),
-        pytest.param(0.1, True, [16, 7, 7], id="slowfast"),
+        pytest.param(1.0, [16, 16, 16], id="all"),
+        pytest.param(0.5, [10, 10, 10], id="half"),
+        pytest.param(0.1, [7, 7, 7], id="a tenth"),
     ],
 )
-def test_tokens_a_frame(
-    model: AuroraCap, ratio: float, expected: list[int], *, slowfast: bool
-) -> None:
-    """Every frame is merged by itself, but for the first where slowfast is asked for."""
-    seen = model.see(clip(), kept_ratio=ratio, slowfast=slowfast)
-    assert lengths(seen) == expected
+def test_tokens_a_frame(model: AuroraCap, ratio: float, expected: list[int]) -> None:
+    """Every frame is merged by itself."""
+    assert lengths(model.see(clip(), kept_ratio=ratio)) == expected
 
 
 def test_the_tower_is_cut_but_its_schedule_is_not() -> None:
     torch.manual_seed(0)
     tower = tiny_tower()
-    with torch.no_grad(), TokenMerging(tower, 0.3, size_bias="released"):
+    with torch.no_grad(), TokenMerging(tower, 0.3):
         expected = tower(clip(), output_hidden_states=True).hidden_states[-2][:, 1:]
     tokenizer = tiny_tokenizer()
     model = AuroraCap(
@@ -82,22 +78,13 @@ def test_the_tower_is_cut_but_its_schedule_is_not() -> None:
     assert len(tower.encoder.layers) == N_LAYERS - 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "axis"), [({}, "queries"), ({"size_bias": "equation"}, "keys")]
-)
-def test_the_sizes_weigh_as_released_or_as_in_the_equation(
-    arguments: dict[str, Any], axis: LogSizesOn
-) -> None:
-    """By default log s cancels, as in the released network; the equation's weights are a choice."""
+def test_the_sizes_weigh_as_released() -> None:
+    """Log s cancels, as in the released network."""
     torch.manual_seed(0)
     tower, tokenizer = tiny_tower(), tiny_tokenizer()
-    expected = [plain_states(tower, frame, 0.3, axis)[-2][1:] for frame in clip()]
+    expected = [plain_states(tower, frame, 0.3)[-2][1:] for frame in clip()]
     model = AuroraCap(
-        tiny_llm(len(tokenizer)),
-        tower,
-        projector=torch.nn.Identity(),
-        tokenizer=tokenizer,
-        **arguments,
+        tiny_llm(len(tokenizer)), tower, projector=torch.nn.Identity(), tokenizer=tokenizer
     )
     torch.testing.assert_close(model.see(clip(), kept_ratio=0.3), expected, atol=1e-5, rtol=1e-4)
 
@@ -121,11 +108,10 @@ def test_frames_stand_in_their_places(model: AuroraCap) -> None:
     assert len(given) == sum(map(len, pieces)) + 14
 
 
-@pytest.mark.parametrize("slowfast", [False, True])
-def test_batched_is_unbatched_token_for_token(model: AuroraCap, *, slowfast: bool) -> None:
+def test_batched_is_unbatched_token_for_token(model: AuroraCap) -> None:
     """Greedy captions of clips of different length do not depend on their batch."""
     inputs = [
-        model.embed(content_of(1, prompt), [model.see(clip(n), kept_ratio=0.3, slowfast=slowfast)])
+        model.embed(content_of(1, prompt), [model.see(clip(n), kept_ratio=0.3)])
         for n, prompt in ((1, "Short."), (4, "A far longer prompt than the others."), (2, "Two?"))
     ]
     settings = {**GREEDY, "min_new_tokens": 24}
