@@ -17,23 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from loguru import logger
 from PIL import Image
+from transformers import GenerationConfig
 
 from lmms_eval_captions.judges.errors import CaptionError, SettingsError
+from lmms_eval_captions.model_wrappers.caption_hf import CheckpointCaptioner
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, CaptionJob
-from lmms_eval_captions.model_wrappers.hf.checkpoint_captioner import CheckpointCaptioner
 from lmms_eval_captions.model_wrappers.hf.inputs import at_least, metadata_of, text_of
-from lmms_eval_captions.model_wrappers.hf.loading import generation_config, own_generation
+from lmms_eval_captions.model_wrappers.hf.loading import generation_config
 from lmms_eval_captions.model_wrappers.identity import stamped
-from lmms_eval_captions.model_wrappers.model_args import at_least_one, mapping_of
+from lmms_eval_captions.model_wrappers.model_args import Generation, at_least_one, mapping_of
 from lmms_eval_captions.model_wrappers.results import Promises
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
-    from transformers import GenerationConfig
-
-    from lmms_eval_captions.model_wrappers.model_args import Generation
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 Prompt = dict[str, Any]
@@ -59,15 +57,7 @@ class CaptionVllm(CheckpointCaptioner):
     One process serves all accelerators: ``tensor_parallel_size`` spreads one model over several,
     ``data_parallel_size`` runs several copies. ``--batch_size`` has no bearing.
 
-    Args:
-        max_model_len: Tokens of a clip, prompt and caption together; by default all positions.
-        concurrency: Most captions under way.
-        engine_args: Further arguments of vLLM's engine, as JSON or ``name:value;name:value``, such
-            as ``tensor_parallel_size:2;gpu_memory_utilization:0.8``.
-        common: ``pretrained``, ``max_num_frames``, ``dtype``, ...; see ``CheckpointCaptioner``.
-
-    Raises:
-        SettingsError: If an argument cannot be used, vLLM is not installed or does not start.
+    Arguments are in the table of the README.
     """
 
     without_bearing = frozenset({"concurrency", "engine_args"})
@@ -96,11 +86,15 @@ class CaptionVllm(CheckpointCaptioner):
                 "accelerate or torchrun, and give engine_args=tensor_parallel_size:N, or "
                 "data_parallel_size:N for N copies"
             )
-        revision = self.where["revision"]
-        self._own_generation = own_generation(self.pretrained, self.config, revision=revision)
+        try:
+            self._own_generation = GenerationConfig.from_pretrained(
+                self.pretrained, revision=self.where["revision"]
+            )
+        except OSError:
+            self._own_generation = GenerationConfig.from_model_config(self.config)
         self._promises = Promises(n_under_way, lambda error: f"vLLM: {error!r}")
         self._n_read = self._n_kept = 0
-        self._engine = VllmEngine(
+        self._engine = _Engine(
             {
                 "model": self.pretrained,
                 **self.where,
@@ -143,54 +137,55 @@ class CaptionVllm(CheckpointCaptioner):
         videos = [c for c in clips if video_processor is not None and not c.is_image]
         pictures = [Image.fromarray(f) for c in clips if c not in videos for f in c.frames]
         shown: dict[str, object] = {"image": pictures} if pictures else {}
-        arguments: dict[str, object] = dict(self.showing.arguments)
+        arguments: dict[str, object] = {"do_sample_frames": False} if videos else {}
         if videos:
             videos = [at_least(clip, video_processor) for clip in videos]
             shown["video"] = [
                 (clip.frames, {**metadata_of(clip), "do_sample_frames": False}) for clip in videos
             ]
-            arguments = {"do_sample_frames": False, **arguments}
         if self.showing.frame_size is not None:
             counts = [len(clip.frames) for clip in videos]
             size: dict[str, Any] = self.showing.frame_size.arguments(
                 self.processor, counts, has_pictures=bool(pictures)
             )
             # vLLM takes no arguments within arguments.
-            flat = {name: value for part in size.values() for name, value in part.items()}
-            arguments = {**flat, **arguments}
+            arguments |= {name: value for part in size.values() for name, value in part.items()}
         return {**prompt, "multi_modal_data": shown, "mm_processor_kwargs": arguments}
 
     def caption(self, batch: Batch) -> list[Future[Caption]]:
-        """Hand the jobs to the engine; waits only where many are under way already.
-
-        Raises:
-            CaptionError: If vLLM's processes have ended: the other clips would be read for nothing.
-        """
-        if self._engine.is_dead:
+        """Hand the jobs to the engine; waits only where many are under way already."""
+        if self._engine.is_dead:  # the other clips would be read for nothing
             raise CaptionError(
                 "vLLM's engine has ended, its own words are in the log above; captions so far are "
                 "kept: run the same command again, where it lacked memory with "
                 "engine_args=gpu_memory_utilization:0.8 or a smaller max_num_frames"
             )
-        if not isinstance(batch.prepared, list):
-            raise TypeError(f"expected what prepare returned, got {batch.prepared!r}")
         settings = generation_config(
             self._own_generation, self.processor.tokenizer, batch.generation
         )
-        sampling = sampling_arguments(settings)
+        ends = settings.eos_token_id
+        sampling: dict[str, Any] = {
+            "max_tokens": settings.max_new_tokens,
+            "repetition_penalty": settings.repetition_penalty or 1.0,
+            "stop_token_ids": [ends] if isinstance(ends, int) else list(ends or ()),
+            # Decoded here, as caption_hf does.
+            "detokenize": False,
+            "temperature": 0.0,
+        }
         # vLLM's own seed is the same in every run, whatever --seed says.
         seeds = torch.randint(2**31, (len(batch.jobs),)).tolist()
-        return [
-            self._promises.caption(
-                partial(
-                    self._engine.submit,
-                    prompt,
-                    {**sampling, "seed": seed} if settings.do_sample else sampling,
-                ),
-                self._read_output,
-            )
-            for prompt, seed in zip(batch.prepared, seeds, strict=True)
-        ]
+        promises = []
+        for prompt, seed in zip(batch.prepared, seeds, strict=True):
+            drawn = {
+                "temperature": settings.temperature or 1.0,
+                "top_p": settings.top_p or 1.0,
+                "top_k": settings.top_k or -1,
+                "seed": seed,
+            }
+            given = {**sampling, **drawn} if settings.do_sample else sampling
+            ask = partial(self._engine.submit, prompt, given)
+            promises.append(self._promises.caption(ask, self._read_output))
+        return promises
 
     def clean(self) -> None:
         """End vLLM's processes before judging begins."""
@@ -219,33 +214,8 @@ class CaptionVllmChat(CaptionVllm):
     is_simple = False
 
 
-def sampling_arguments(settings: GenerationConfig) -> dict[str, Any]:
-    """Return generation settings as ``vllm.SamplingParams`` takes them."""
-    ends = settings.eos_token_id
-    drawn = {
-        "temperature": settings.temperature or 1.0,
-        "top_p": settings.top_p or 1.0,
-        "top_k": settings.top_k or -1,
-    }
-    return {
-        "max_tokens": settings.max_new_tokens,
-        "repetition_penalty": settings.repetition_penalty or 1.0,
-        "stop_token_ids": [ends] if isinstance(ends, int) else list(ends or ()),
-        # Decoded here, as caption_hf does.
-        "detokenize": False,
-        **(drawn if settings.do_sample else {"temperature": 0.0}),
-    }
-
-
-class VllmEngine:
-    """An engine whose requests are batched as they come; close it.
-
-    Args:
-        arguments: Of ``vllm.AsyncEngineArgs``.
-
-    Raises:
-        SettingsError: If vLLM is not there, or refuses them or the checkpoint.
-    """
+class _Engine:
+    """A vLLM engine whose requests are batched as they come; ``arguments`` are vLLM's."""
 
     def __init__(self, arguments: Mapping[str, object]) -> None:
         self._vllm: Any = require_vllm()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,18 +12,22 @@ import torch
 from PIL import Image
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.model_wrappers.hf.frame_size import counts_area, frames_per_group
-from lmms_eval_captions.model_wrappers.hf.prompts import prompt_text
+from lmms_eval_captions.model_wrappers.hf.prompts import OWN_TEMPLATE, Processor, PromptFormat, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from transformers import BatchFeature
 
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-    from lmms_eval_captions.model_wrappers.hf.frame_size import FrameSize
-    from lmms_eval_captions.model_wrappers.hf.prompts import Processor, PromptFormat
     from lmms_eval_captions.model_wrappers.video.clip import Clip
+
+FRAME_TOKENS: Final = 768
+"""Most tokens of a group of frames by default.
+
+Source: qwen-vl-utils, ``VIDEO_MAX_TOKEN_NUM``; the default of transformers' own class."""
+CLIP_TOKENS: Final = 16_384
+"""Most tokens of a clip by default, on models that take a size."""
+SOFT_TOKENS: Final = (70, 140, 280, 560, 1120)
+"""Values of ``max_soft_tokens`` of a frame. Source: transformers 5.23, Gemma4VideoProcessor."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,23 +48,36 @@ class Showing:
     """Arguments of a processor's call, the same for all jobs of a captioner."""
 
     system_prompt: str | None = None
-    form: PromptFormat | None = None
-    """Form of prompts; ``None``: the processor's chat template."""
+    form: PromptFormat = OWN_TEMPLATE
+    """Form of prompts."""
     frame_size: FrameSize | None = None
     """``None``: the processor's own."""
-    arguments: Mapping[str, object] = field(default_factory=dict)
-    """The user's arguments of the processor's call (``processor_kwargs``)."""
+
+
+def text_of(processor: Processor, job: CaptionJob, showing: Showing) -> str:
+    """Return a job's question as one text, with the marks at which its frames are shown."""
+    sees_videos = getattr(processor, "video_processor", None) is not None
+    content: list[dict[str, str]] = []
+    for part in job.content:
+        if isinstance(part, str):
+            content.append({"type": "text", "text": part})
+        elif sees_videos and not job.clips[part].is_image:
+            content.append({"type": "video"})
+        else:
+            content += [{"type": "image"}] * len(job.clips[part].frames)
+    turns: list[Turn] = [{"role": "user", "content": content}]
+    if showing.system_prompt:
+        system = [{"type": "text", "text": showing.system_prompt}]
+        turns.insert(0, {"role": "system", "content": system})
+    return showing.form.text(processor, turns)
 
 
 def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> list[Part]:
     """Return the inputs of a batch, a part for each number of frames.
 
     Some processors stack clips, others fill up the shorter ones and tell the model of frames that
-    are not there (SmolVLM), and some have one number of pixels for all clips of a call. Some stack
+    do not exist (SmolVLM), and some have one number of pixels for all clips of a call. Some stack
     pictures, of which each is cut into as many tiles as its shape asks for: these go one by one.
-
-    Raises:
-        DataError: If the processor refuses a job alone.
     """
     alike: dict[object, list[int]] = defaultdict(list)
     for index, job in enumerate(jobs):
@@ -83,35 +101,19 @@ def make_parts(processor: Processor, jobs: Sequence[CaptionJob], showing: Showin
 
 
 def inputs_of(processor: Processor, jobs: Sequence[CaptionJob], showing: Showing) -> BatchFeature:
-    """Return the inputs of jobs whose clips have equally many frames.
-
-    Raises:
-        ValueError: If the processor refuses them, or RuntimeError.
-    """
+    """Return the inputs of jobs whose clips have equally many frames."""
     texts = [text_of(processor, job, showing) for job in jobs]
     start = getattr(processor.tokenizer, "bos_token", None)
-    called: dict[str, object] = {
-        "text": texts,
-        "padding": True,
-        "padding_side": getattr(processor.tokenizer, "padding_side", "left"),
-        "return_tensors": "pt",
+    inputs: BatchFeature = processor(
+        text=texts,
+        padding=True,
+        padding_side=getattr(processor.tokenizer, "padding_side", "left"),
+        return_tensors="pt",
         # The template has written the start token already.
-        "add_special_tokens": not (start and texts[0].startswith(start)),
+        add_special_tokens=not (start and texts[0].startswith(start)),
         **_visuals(processor, jobs, showing),
-    }
-    for name, value in showing.arguments.items():
-        before = called.get(name)
-        are_mappings = isinstance(before, dict) and isinstance(value, dict)
-        called[name] = {**before, **value} if are_mappings else value  # type: ignore[dict-item] # both are mappings
-    inputs: BatchFeature = processor(**called)
+    )
     return inputs
-
-
-def text_of(processor: Processor, job: CaptionJob, showing: Showing) -> str:
-    """Return a job's question as one text, as the processor takes it."""
-    sees_videos = getattr(processor, "video_processor", None) is not None
-    system = showing.system_prompt
-    return prompt_text(processor, job, system, sees_videos=sees_videos, form=showing.form)
 
 
 def _visuals(
@@ -180,6 +182,97 @@ def metadata_of(clip: Clip) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class FrameSize:
+    """Most pixels of a frame after the processor's resizing."""
+
+    pixels: int
+    is_of_clip: bool = False
+    """True if the processor counts the pixels of a complete clip, not of a frame."""
+    is_asked: bool = False
+    """True if it is the user's: then pictures that a task shows are held to it, too."""
+
+    def arguments(
+        self, processor: object, n_frames: Sequence[int], *, has_pictures: bool
+    ) -> dict[str, object]:
+        """Return arguments for a call with videos of ``n_frames`` each, all alike, or pictures."""
+        arguments: dict[str, object] = {}
+        videos: Any = getattr(processor, "video_processor", None)
+        images: Any = getattr(processor, "image_processor", None)
+        if n_frames and hasattr(videos, "max_soft_tokens"):
+            token = int(videos.patch_size * videos.pooling_kernel_size) ** 2
+            fitting = [n for n in SOFT_TOKENS if n * token <= self.pixels] or SOFT_TOKENS[:1]
+            arguments["videos_kwargs"] = {"max_soft_tokens": max(fitting)}
+        elif n_frames:
+            # Processors round the number of frames to complete groups when they compare, not when
+            # they shrink: no frame gets more.
+            n, group = min(n_frames), frames_per_group(videos)
+            counted = max(group, min(n, round(n / group) * group)) if self.is_of_clip else 1
+            arguments["videos_kwargs"] = _size(videos, self.pixels * counted)
+        if has_pictures and counts_area(images) and (self.is_asked or videos is None):
+            arguments["images_kwargs"] = _size(images, self.pixels)
+        return arguments
+
+
+def frame_size(processor: object, asked: int | None, n_frames: int) -> FrameSize | None:
+    """Return the size of frames: the user's, else one that keeps clips to ``CLIP_TOKENS``.
+
+    ``None`` if the processor takes no size, or its own is smaller.
+    """
+    videos: Any = getattr(processor, "video_processor", None)
+    part: Any = getattr(processor, "image_processor", None) if videos is None else videos
+    if hasattr(part, "max_soft_tokens"):
+        return None if asked is None else FrameSize(asked, is_asked=True)
+    if not counts_area(part):
+        return None
+    is_of_clip = videos is not None and _is_of_clip(videos)
+    if asked is not None:
+        return FrameSize(asked, is_of_clip, is_asked=True)
+    n_groups = -(-n_frames // frames_per_group(videos))
+    patch: Any = part.patch_size * part.merge_size
+    most = max(min(CLIP_TOKENS // n_groups, FRAME_TOKENS), 1) * patch**2
+    own = (_edge(part.size, "longest_edge") or 0) // (n_frames if is_of_clip else 1)
+    return None if not is_of_clip and own <= most else FrameSize(min(most, own), is_of_clip)
+
+
+def counts_area(part: object) -> bool:
+    """Return if an image or video processor takes a size in pixels of area, as Qwen-VL's do."""
+    size: Any = getattr(part, "size", None)
+    if size is None or getattr(part, "merge_size", None) is None:
+        return False
+    return bool(_edge(size, "shortest_edge") and _edge(size, "longest_edge"))
+
+
+def frames_per_group(part: object) -> int:
+    """Return the number of frames that a model sees as one, 2 for Qwen-VL."""
+    return int(getattr(part, "temporal_patch_size", None) or 1)
+
+
+def _is_of_clip(videos: Any) -> bool:  # noqa: ANN401 (processors have no common type)
+    """Return if a video processor shares the area among frames: more of them are smaller ones."""
+    grids = [
+        videos(
+            videos=[torch.zeros(n_frames, 3, 448, 448, dtype=torch.uint8)],
+            do_sample_frames=False,
+            return_tensors="pt",
+            **_size(videos, 448 * 448),
+        )["video_grid_thw"][0, 1:]
+        for n_frames in (frames_per_group(videos), 4 * frames_per_group(videos))
+    ]
+    return not torch.equal(*grids)
+
+
+def _size(part: object, pixels: int) -> Mapping[str, object]:
+    shortest = _edge(getattr(part, "size", None), "shortest_edge") or 1
+    longest = max(pixels, 1)
+    return {"size": {"shortest_edge": min(shortest, longest), "longest_edge": longest}}
+
+
+def _edge(size: Any, name: str) -> int | None:  # noqa: ANN401 (a mapping, or transformers' SizeDict)
+    value = size.get(name) if hasattr(size, "get") else getattr(size, name, None)
+    return None if value is None else int(value)
+
+
 MARKS_FIRST: Final[Mapping[str, int]] = {
     "Blip2Processor": 1,
     "InstructBlipProcessor": 1,
@@ -215,11 +308,7 @@ class MarksFirst:
         videos: Sequence[torch.Tensor] | None = None,
         **kwargs: object,
     ) -> BatchFeature:
-        """Return tokens and pixels of one clip or picture for each text.
-
-        Raises:
-            DataError: If a text comes with more or fewer pictures than it can show.
-        """
+        """Return tokens and pixels of one clip or picture for each text."""
         for unknown in ("padding_side", "video_metadata", "do_sample_frames"):
             kwargs.pop(unknown, None)
         shown: list[Any] = list(videos or images or ())

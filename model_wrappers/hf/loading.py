@@ -42,11 +42,7 @@ _THINKERS: Final[Mapping[str, str]] = {
 
 
 def load_config(name: str, **where: Any) -> PretrainedConfig:  # noqa: ANN401 (transformers' own)
-    """Load the config of a checkpoint, by its name on the hub or folder.
-
-    Raises:
-        SettingsError: If there is none, or it needs code that is not trusted.
-    """
+    """Load the config of a checkpoint, by its name on the hub or folder."""
     from transformers import AutoConfig
 
     config: PretrainedConfig = _loaded(name, AutoConfig.from_pretrained, where)
@@ -54,11 +50,7 @@ def load_config(name: str, **where: Any) -> PretrainedConfig:  # noqa: ANN401 (t
 
 
 def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code has no common type)
-    """Load the processor of a checkpoint.
-
-    Raises:
-        SettingsError: If there is none, or it takes neither pictures nor videos.
-    """
+    """Load the processor of a checkpoint; refuse one that takes neither pictures nor videos."""
     from transformers import AutoProcessor
 
     processor = _loaded(name, AutoProcessor.from_pretrained, where)
@@ -72,14 +64,6 @@ def load_processor(name: str, **where: Any) -> Any:  # noqa: ANN401 (remote code
     return processor
 
 
-def prepare_tokenizer(processor: object, *, is_encoder_decoder: bool = False) -> None:
-    """Pad on the left, except the input of an encoder, so that batches do not affect captions."""
-    tokenizer = processor.tokenizer  # type: ignore[attr-defined] # every multimodal processor's
-    tokenizer.padding_side = "right" if is_encoder_decoder else "left"
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-
-
 def reads_by_encoder(config: PretrainedConfig) -> bool:
     """Return if an encoder reads the prompt, and captions are separate from it (T5)."""
     return bool(config.is_encoder_decoder or config.get_text_config().is_encoder_decoder)
@@ -91,9 +75,6 @@ def model_class(config: PretrainedConfig, *, trust_remote_code: bool = False) ->
     Of a model that also speaks, the part that writes; the checkpoint's own code where it is trusted
     and the config is its own, too; transformers' auto class for pictures and text; else the class
     that the config names.
-
-    Raises:
-        SettingsError: If transformers has no class that captions for it.
     """
     import transformers
 
@@ -130,11 +111,7 @@ def load_model(
     device_map: object = "cpu",
     **where: Any,  # noqa: ANN401
 ) -> Any:  # noqa: ANN401
-    """Load the model of a checkpoint, ready to generate; arguments are those of transformers.
-
-    Raises:
-        SettingsError: If it cannot be loaded, or writes nothing.
-    """
+    """Load the model of a checkpoint, ready to generate; arguments are those of transformers."""
     chosen = model_class(config, trust_remote_code=bool(where.get("trust_remote_code")))
     own = {} if hasattr(chosen, "base_model_prefix") else {"config": config}
     model, told = _loaded(
@@ -191,11 +168,7 @@ def _complete_phi4(model: Any, name: str, revision: object) -> None:  # noqa: AN
 
 
 def _loaded(name: str, load: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """Load by transformers, with its errors as one sentence.
-
-    Raises:
-        SettingsError: If it cannot be loaded.
-    """
+    """Load by transformers, with its errors as a ``SettingsError`` of one sentence."""
     from safetensors import SafetensorError
 
     # What others' code raises where files are missing, damaged, or of another version.
@@ -227,16 +200,6 @@ def _said(error: BaseException) -> str:
     return text
 
 
-def own_generation(name: str, config: PretrainedConfig, *, revision: str) -> Any:  # noqa: ANN401
-    """Return the checkpoint's own generation settings, without its weights."""
-    from transformers import GenerationConfig
-
-    try:
-        return GenerationConfig.from_pretrained(name, revision=revision)
-    except OSError:
-        return GenerationConfig.from_model_config(config)
-
-
 def positions(config: PretrainedConfig) -> int | None:
     """Return the positions of a checkpoint's language model; ``None`` for no (known) limit."""
     # Qwen-Omni: what listens and sees is a part of the whole.
@@ -248,17 +211,12 @@ def positions(config: PretrainedConfig) -> int | None:
         return None  # T5's positions are relative, whatever ``n_positions`` says
     numbers = (getattr(text, name, None) for name in _NAMES)
     own = next((number for number in numbers if isinstance(number, int) and number > 0), None)
-    return None if own is None else max(own, _stretched(text))
-
-
-def _stretched(text: Any) -> int:  # noqa: ANN401 (configs have no common fields)
     rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None)
-    if not isinstance(rope, dict):
-        return 0
+    if own is None or not isinstance(rope, dict):
+        return own
     before, factor = rope.get("original_max_position_embeddings"), rope.get("factor")
-    if rope.get("rope_type", rope.get("type")) not in _STRETCHED or not before or not factor:
-        return 0
-    return int(before * factor)
+    is_stretched = rope.get("rope_type", rope.get("type")) in _STRETCHED
+    return max(own, int(before * factor)) if is_stretched and before and factor else own
 
 
 def generation_config(
@@ -289,14 +247,10 @@ def generation_config(
 def new_tokens(
     written: torch.Tensor, prompt: torch.Tensor, *, is_encoder_decoder: bool
 ) -> torch.Tensor:
-    """Return the written tokens, without the prompt.
+    """Return the new tokens of what ``generate`` returned, shape (n_captions, n_tokens).
 
-    Args:
-        written: Return value of ``generate``, shape (n_captions, n_tokens): prompt and caption, or
-            the caption alone of a model that was handed embeddings; start token and caption of a
-            model with an encoder.
-        prompt: ``input_ids``, shape (n_captions, n_prompt).
-        is_encoder_decoder: Whether an encoder has read the prompt.
+    That is prompt and caption, or the caption alone of a model that was handed embeddings; start
+    token and caption of a model with an encoder.
     """
     if is_encoder_decoder:
         return written[:, 1:]

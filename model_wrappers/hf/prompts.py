@@ -11,8 +11,6 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
-
 Turn = dict[str, Any]
 """A message as chat templates take it: ``role``, and ``content`` in typed parts."""
 
@@ -37,15 +35,12 @@ class PromptForm:
     """Form of the system prompt; ``None`` if models know none."""
     default_system: str = ""
     """System prompt if the user gives none."""
-    image: str = "{}"
-    """Mark of a picture; ``{}`` stands for the processor's own token."""
-    video: str = "{}"
-    """Mark of a video, in the same way."""
+    mark: str = "{}"
+    """Mark of a picture or video; ``{}`` stands for the processor's own token."""
 
     def text(self, processor: Processor, turns: Sequence[Turn]) -> str:
         """Return the question, with the marks at which pictures and videos are shown."""
-        marks = {"image": self.image, "video": self.video}
-        *system, question = (_joined(turn["content"], processor, marks) for turn in turns)
+        *system, question = (_joined(turn["content"], processor, self.mark) for turn in turns)
         before = system[0] if system else self.default_system
         if before and self.system is None:
             raise DataError(
@@ -58,10 +53,10 @@ class PromptForm:
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """A template of the checkpoint or of the user's, if the processor has none of its own."""
+    """A chat template: the processor's own, or one of the checkpoint or of the user's."""
 
-    template: str
-    """Jinja, as transformers takes it."""
+    template: str | None = None
+    """Jinja, as transformers takes it; ``None``: the processor's own."""
     takes_text: bool = False
     """True if its messages are text with the processor's marks, not parts."""
 
@@ -69,27 +64,20 @@ class ChatTemplate:
         """Return the question, with the marks at which pictures and videos are shown."""
         if not self.takes_text:
             return _rendered(processor, turns, self.template)
-        plain = [{**turn, "content": _joined(turn["content"], processor, {})} for turn in turns]
+        plain = [{**turn, "content": _joined(turn["content"], processor)} for turn in turns]
         return _rendered(processor.tokenizer, plain, self.template)
 
 
+OWN_TEMPLATE: Final = ChatTemplate()
 PromptFormat = PromptForm | ChatTemplate
 """A way to make one text of a question."""
 
 
-def find_format(
-    processor: Processor, model_type: str, name: str | None = None
-) -> PromptFormat | None:
-    """Return a checkpoint's prompt format; ``None`` is its processor's own chat template.
+def find_format(processor: Processor, model_type: str, name: str | None = None) -> PromptFormat:
+    """Return a checkpoint's prompt format.
 
-    Args:
-        processor: The checkpoint's.
-        model_type: The config's.
-        name: The user's ``prompt_format``: a name of ``PROMPT_FORMS``, a file ``*.jinja`` with a
-            chat template, or ``None``: the checkpoint's template, else its model's documented form.
-
-    Raises:
-        SettingsError: If there is no such form, or none is known for the model.
+    ``name`` is the user's ``prompt_format``: a name of ``PROMPT_FORMS``, a file ``*.jinja`` with a
+    chat template, or ``None``: the checkpoint's template, else its model's documented form.
     """
     if name is not None and str(name).endswith(".jinja"):
         path = Path(name)
@@ -110,7 +98,7 @@ def find_format(
     if found is not None:
         template = found if isinstance(found, str) else found["default"]
         takes_text = _takes_text(processor, template)
-        return None if own and not takes_text else ChatTemplate(template, takes_text)
+        return ChatTemplate(None if own and not takes_text else template, takes_text)
     for form in PROMPT_FORMS.values():
         if model_type in form.models:
             return form
@@ -119,38 +107,6 @@ def find_format(
         f"{model_type!r}: take an instruction-tuned checkpoint, or give prompt_format=, one of "
         f"{sorted(PROMPT_FORMS)} or a file *.jinja, as its makers document it"
     )
-
-
-def prompt_text(
-    processor: Processor,
-    job: CaptionJob,
-    system_prompt: str | None,
-    *,
-    sees_videos: bool,
-    form: PromptFormat | None = None,
-) -> str:
-    """Return a job's question as one text, with the marks at which its frames are shown.
-
-    Args:
-        processor: The checkpoint's.
-        job: The question.
-        system_prompt: Put first, if there is one.
-        sees_videos: If a clip is shown as a video, and not as pictures.
-        form: Return value of ``find_format``.
-    """
-    content: list[dict[str, str]] = []
-    for part in job.content:
-        if isinstance(part, str):
-            content.append({"type": "text", "text": part})
-        elif sees_videos and not job.clips[part].is_image:
-            content.append({"type": "video"})
-        else:
-            content += [{"type": "image"}] * len(job.clips[part].frames)
-    turns: list[Turn] = [{"role": "user", "content": content}]
-    if system_prompt:
-        system = [{"type": "text", "text": system_prompt}]
-        turns.insert(0, {"role": "system", "content": system})
-    return _rendered(processor, turns) if form is None else form.text(processor, turns)
 
 
 def _rendered(processor: Any, turns: Sequence[Turn], template: str | None = None) -> str:  # noqa: ANN401
@@ -162,26 +118,19 @@ def _rendered(processor: Any, turns: Sequence[Turn], template: str | None = None
     return text
 
 
-def _joined(
-    content: Sequence[Mapping[str, str]], processor: Processor, marks: Mapping[str, str]
-) -> str:
-    """Join parts to one text, pictures and videos as the processor's tokens within ``marks``."""
+def _joined(content: Sequence[Mapping[str, str]], processor: Processor, mark: str = "{}") -> str:
+    """Join parts to one text, pictures and videos as the processor's tokens within ``mark``."""
     texts = []
     for part in content:
         kind = part["type"]
         token = getattr(processor, f"{kind}_token", None)
         shown = str(getattr(token, "content", token) or f"<{kind}>")
-        is_text = kind == "text"
-        texts.append(part["text"] if is_text else marks.get(kind, "{}").replace("{}", shown))
+        texts.append(part["text"] if kind == "text" else mark.replace("{}", shown))
     return "".join(texts)
 
 
 def _takes_text(processor: Processor, template: str) -> bool:
-    """Return if a template wants a message's content as text: it fails on parts, or prints them.
-
-    Raises:
-        SettingsError: If it is no template at all.
-    """
+    """Return if a template wants a message's content as text: it fails on parts, or prints them."""
     from jinja2 import TemplateError, TemplateSyntaxError
 
     probe = [{"role": "user", "content": [{"type": "text", "text": "probe"}]}]
@@ -202,24 +151,21 @@ PROMPT_FORMS: Final[Mapping[str, PromptForm]] = {
         system="{} ",
         user="USER: {} ",
         answer="ASSISTANT:",
-        image="{}\n",
-        video="{}\n",
+        mark="{}\n",
         models=("llava", "video_llava"),
         source="transformers' pages on LLaVA and Video-LLaVA",
     ),
     "mistral": PromptForm(
         user="[INST] {} [/INST]",
         answer="",
-        image="{}\n",
-        video="{}\n",
+        mark="{}\n",
         source="transformers' page on LLaVA-NeXT, the checkpoints on Mistral",
     ),
     "chatml": PromptForm(
         system="<|im_start|>system\n{}<|im_end|>\n",
         user="<|im_start|>user\n{}<|im_end|>\n",
         answer="<|im_start|>assistant\n",
-        image="{}\n",
-        video="{}\n",
+        mark="{}\n",
         source="transformers' pages on LLaVA-OneVision and Ovis2",
     ),
     "vipllava": PromptForm(
@@ -230,7 +176,7 @@ PROMPT_FORMS: Final[Mapping[str, PromptForm]] = {
         ),
         user="###Human: {}",
         answer="###Assistant:",
-        image="{}\n",
+        mark="{}\n",
         models=("vipllava",),
         source="transformers' page on VipLlava",
     ),
@@ -265,16 +211,14 @@ PROMPT_FORMS: Final[Mapping[str, PromptForm]] = {
         # The processor puts the marks before the text.
         user="Question: {}",
         answer=" Answer:",
-        image="",
-        video="",
+        mark="",
         models=("blip-2",),
         source="transformers' page on BLIP-2",
     ),
     "plain": PromptForm(
         user="{}",
         answer="",
-        image="",
-        video="",
+        mark="",
         models=("instructblip", "instructblipvideo"),
         source="transformers' pages on InstructBLIP and InstructBlipVideo",
     ),

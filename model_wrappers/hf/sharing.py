@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from loguru import logger
-from transformers import cache_utils
+from transformers import BatchFeature, GenerationConfig, cache_utils
 from transformers.cache_utils import DynamicCache
 from transformers.generation.utils import GenerateDecoderOnlyOutput
 
@@ -24,9 +24,8 @@ from lmms_eval_captions.model_wrappers.hf.inputs import Part, Showing, make_part
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from transformers import BatchFeature, GenerationConfig
-
     from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob
+    from lmms_eval_captions.model_wrappers.hf.prompts import Processor
     from lmms_eval_captions.model_wrappers.model_args import Generation
 
 
@@ -50,7 +49,7 @@ _HALF_TOLERANCE: Final = 0.1
 _KINDS: Final = ("image", "video", "vision", "audio", "media")
 
 
-class NotShareableError(Exception):
+class _NotShareableError(Exception):
     """A model cannot share prefixes; the text says why."""
 
 
@@ -79,18 +78,13 @@ AnyPart = Part | SharedPart
 class PrefixSharing:
     """Inputs of jobs, shared if several are about one clip and the model allows it.
 
-    Args:
-        model: A model that generates.
-        processor: Its processor.
-        showing: Arguments of the processor.
-        batch_size: Most jobs at once if nothing is shared.
-        is_wanted: If prefixes are shared at all.
+    Without sharing, at most ``batch_size`` jobs go through the model at once.
     """
 
     def __init__(
         self,
         model: Any,  # noqa: ANN401 (models have no common type with ``generate``)
-        processor: Any,  # noqa: ANN401 (nor have processors)
+        processor: Processor,
         showing: Showing,
         *,
         batch_size: int,
@@ -122,26 +116,23 @@ class PrefixSharing:
         """Return prepared parts, or the same jobs apart if the model cannot share."""
         shared = [part for part in parts if isinstance(part, SharedPart)]
         if shared and self.is_possible is None:
-            self._try(shared[0], jobs, settings)
+            self.reason = self._objection(shared[0], jobs, settings)
+            self.is_possible = not self.reason
+            if self.reason:
+                logger.info(
+                    "each prompt of a clip is asked apart: prefixes cannot be shared ({})",
+                    self.reason,
+                )
         return self._apart(self._processor, jobs) if shared and not self.is_possible else parts
 
-    def give_up(self, reason: str) -> None:
-        """Ask each prompt apart from now on, and log why."""
-        self.is_possible, self.reason = False, reason
-        logger.info("each prompt of a clip is asked apart: prefixes cannot be shared ({})", reason)
-
     def generate(self, part: SharedPart, settings: GenerationConfig) -> list[torch.Tensor]:
-        """Return each job's new tokens, padded to the longest of its call.
-
-        Raises:
-            NotShareableError: If the model keeps no cache that can be continued.
-        """
+        """Return each job's new tokens, padded to the longest of its call."""
         new: dict[int, torch.Tensor] = {}
         for indices, n_prompt, written in self._written(part, settings):
             new.update(zip(indices, written[:, n_prompt:], strict=True))
         return [new[index] for index in range(len(part.jobs))]
 
-    def _apart(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[AnyPart]:  # noqa: ANN401
+    def _apart(self, processor: Processor, jobs: Sequence[CaptionJob]) -> list[AnyPart]:
         """Return every job with its clip, at most ``batch_size`` together."""
         return [
             Part([at + index for index in part.jobs], part.inputs)
@@ -149,7 +140,7 @@ class PrefixSharing:
             for part in make_parts(processor, jobs[at : at + self._batch_size], self._showing)
         ]
 
-    def _shared(self, processor: Any, jobs: Sequence[CaptionJob]) -> list[SharedPart] | None:  # noqa: ANN401
+    def _shared(self, processor: Processor, jobs: Sequence[CaptionJob]) -> list[SharedPart] | None:
         """Return inputs that process each clip once, token for token those of every job alone.
 
         ``None`` if no clip has several jobs, or what a processor makes of the first prompt does not
@@ -182,9 +173,7 @@ class PrefixSharing:
         return shared
 
     def _tokens(
-        self,
-        processor: Any,  # noqa: ANN401
-        jobs: Sequence[CaptionJob],
+        self, processor: Processor, jobs: Sequence[CaptionJob]
     ) -> tuple[list[list[int]], int]:
         """Return the tokens of prompts before clips are filled in, and how many all begin with."""
         texts = [text_of(processor, job, self._showing) for job in jobs]
@@ -233,10 +222,13 @@ class PrefixSharing:
             prefixes[name] = cut
         return prefixes
 
-    def _try(
+    def _objection(
         self, part: SharedPart, jobs: Sequence[CaptionJob], settings: GenerationConfig
-    ) -> None:
-        """Compare the first logits of the shortest and longest prompt with those of full inputs."""
+    ) -> str:
+        """Compare the first logits of the shortest and longest prompt with those of full inputs.
+
+        Return why prefixes cannot be shared; empty if they can.
+        """
         by_length = sorted(range(len(part.jobs)), key=lambda index: len(part.tails[index]))
         chosen = [by_length[0], by_length[-1]]
         tried = SharedPart(
@@ -254,17 +246,18 @@ class PrefixSharing:
                     [full] = make_parts(self._processor, [jobs[tried.jobs[index]]], self._showing)
                     inputs = on_device(full.inputs, self._model)
                     wanted = self._model.generate(**inputs, generation_config=once).logits[0][0]
-                    differences.append(_difference(written.logits[0][row], wanted))
+                    ours, theirs = written.logits[0][row].double(), wanted.double()
+                    spread = (theirs - theirs.mean()).norm()
+                    differences.append(float((ours - theirs).norm() / spread))
         except torch.OutOfMemoryError:
             raise
-        except NotShareableError as error:
-            return self.give_up(str(error))
+        except _NotShareableError as error:
+            return str(error)
         except (RuntimeError, ValueError, TypeError, AttributeError, LookupError) as error:
-            return self.give_up(f"{type(error).__name__}: {error}")
+            return f"{type(error).__name__}: {error}"
         if max(differences) > _TOLERANCE.get(self._model.dtype, _HALF_TOLERANCE):
-            return self.give_up(f"its logits differ by {max(differences):.2g} of their spread")
-        self.is_possible = True
-        return None
+            return f"its logits differ by {max(differences):.2g} of their spread"
+        return ""
 
     def _written(
         self, part: SharedPart, settings: GenerationConfig
@@ -276,9 +269,9 @@ class PrefixSharing:
             model.generate(**prefixes, generation_config=_greedy(settings)), _CACHE, None
         )
         if not isinstance(cache, DynamicCache):
-            raise NotShareableError(f"its cache is a {type(cache).__name__}")
+            raise _NotShareableError(f"its cache is a {type(cache).__name__}")
         if cache.get_seq_length() != prefixes["input_ids"].shape[1]:
-            raise NotShareableError("it does not keep one key for each token of its inputs")
+            raise _NotShareableError("it does not keep one key for each token of its inputs")
         follows = _next_position(model, prefixes)
         # Shorter tails are padded in front, which only attention to everything before can ignore: a
         # sliding window or a state would count the padding.
@@ -311,11 +304,6 @@ def _greedy(settings: GenerationConfig) -> GenerationConfig:
     greedy.temperature = greedy.top_p = greedy.top_k = None
     greedy.return_dict_in_generate = True
     return greedy
-
-
-def _difference(ours: torch.Tensor, theirs: torch.Tensor) -> float:
-    ours, theirs = ours.double(), theirs.double()
-    return float((ours - theirs).norm() / (theirs - theirs.mean()).norm())
 
 
 def _next_position(model: Any, prefixes: BatchFeature) -> torch.Tensor | None:  # noqa: ANN401

@@ -14,8 +14,7 @@ from hostile_clips import write_clip
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.model_wrappers.caption_hf import CaptionHf
 from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob, content_of
-from lmms_eval_captions.model_wrappers.hf.frame_size import frame_size
-from lmms_eval_captions.model_wrappers.hf.inputs import Showing, inputs_of
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing, frame_size, inputs_of
 from lmms_eval_captions.model_wrappers.video.clip import make_clip
 from lmms_eval_captions.model_wrappers.video.sampling import Fps
 from zoo import ARCHITECTURES

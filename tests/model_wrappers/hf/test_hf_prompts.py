@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from transformers import AutoProcessor
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.model_wrappers import captioner
 from lmms_eval_captions.model_wrappers.caption_jobs import CaptionJob, content_of
-from lmms_eval_captions.model_wrappers.hf.prompts import PROMPT_FORMS, find_format, prompt_text
+from lmms_eval_captions.model_wrappers.hf import inputs
+from lmms_eval_captions.model_wrappers.hf.inputs import Showing
+from lmms_eval_captions.model_wrappers.hf.prompts import PROMPT_FORMS, ChatTemplate, find_format
 from lmms_eval_captions.model_wrappers.video.clip import Clip
 from zoo.llava_onevision import write_llava_onevision
 
@@ -65,15 +68,14 @@ def job() -> CaptionJob:
     return CaptionJob((CLIP,), content_of(1, "Describe."), Path("clip.mp4"), "task", doc_id=0)
 
 
-def text_of(processor: Any, name: str | None, model_type: str = "", **more: Any) -> str:
-    form = find_format(processor, model_type, name)
-    return prompt_text(
-        processor,
-        job(),
-        more.get("system"),
-        sees_videos=more.get("sees_videos", False),
-        form=form,
-    )
+def text_of(
+    processor: Any, name: str | None, *, system: str | None = None, sees_videos: bool = False
+) -> str:
+    showing = Showing(system, find_format(processor, "", name))
+    asked = copy.copy(processor)
+    if not sees_videos:
+        asked.video_processor = None
+    return inputs.text_of(asked, job(), showing)
 
 
 @pytest.mark.parametrize(("name", "text"), DOCUMENTED.items())
@@ -86,7 +88,7 @@ def test_documented_forms(processor: Any, name: str, text: str) -> None:
 def test_the_readme_prints_each_form(name: str) -> None:
     """The captioners' README has each form, one picture of it, and the models that it is for."""
     form = PROMPT_FORMS[name]
-    mark = form.image.replace("{}", "<image>")
+    mark = form.mark.replace("{}", "<image>")
     system = "A chat between ... questions." if form.default_system else ""
     asked = system + form.user.replace("{}", f"{mark}PROMPT") + form.answer
     printed = asked.replace("\n", "\\n").replace("|", "\\|")
@@ -111,7 +113,7 @@ def test_models_without_a_template_are_asked_as_documented(
 
 
 def test_a_template_comes_before_the_form(processor: Any) -> None:
-    assert find_format(processor, "llava") is None
+    assert find_format(processor, "llava") == ChatTemplate()
     assert text_of(processor, None).endswith("<|im_start|>assistant\n")
 
 

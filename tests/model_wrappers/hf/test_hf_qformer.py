@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from lmms_eval_captions.model_wrappers.hf.loading import load_processor, prepare_tokenizer
+from lmms_eval_captions.model_wrappers.hf.loading import load_processor
 from zoo import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def processor(checkpoint: Path) -> Any:
     loaded = load_processor(str(checkpoint), revision="main", trust_remote_code=False)
-    prepare_tokenizer(loaded)
+    loaded.tokenizer.padding_side = "left"
     return loaded
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zoo.architecture import Architecture
 from zoo.building import library, make_tokenizer, save, text_config, token_id, tower
-from zoo.recipes import chat_about_sized_images
+from zoo.recipes import chat_about_images
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +17,8 @@ _TEMPLATE = (
     "{% elif c['type'] == 'image' %}<fim_prefix><|img|><fim_suffix>{% endif %}{% endfor %}"
     "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_SIDE = 490
-"""The processor knows no other but this and its double: patches are larger here instead."""
+_SIDE = 980
+"""The side that the processor pads to; patches are larger here instead."""
 
 
 def write_aria(folder: Path, **text: object) -> Path:
@@ -36,14 +36,14 @@ def write_aria(folder: Path, **text: object) -> Path:
         chat_template=_TEMPLATE,
         size_conversion={_SIDE: 4},
     )
-    n_patches = (_SIDE // 70) ** 2
+    n_patches = (_SIDE // 140) ** 2
     config = hf.AriaConfig(
         text_config=text_config(
             tokenizer, moe_num_experts=4, moe_topk=2, moe_num_shared_experts=1, **text
         ),
         vision_config={
             "model_type": "idefics3_vision",
-            **tower(image_size=_SIDE, patch_size=70, initializer_range=0.2),
+            **tower(image_size=_SIDE, patch_size=140, initializer_range=0.2),
         },
         projector_patch_to_query_dict={n_patches: 4},
         image_token_index=token_id(tokenizer, "<|img|>"),
@@ -58,8 +58,7 @@ ARCHITECTURES = {
         write_aria,
         "AriaForConditionalGeneration",
         "rhymes-ai/Aria",
-        chat_about_sized_images(max_image_size=_SIDE),
+        chat_about_images,
         shown="images",
-        arguments={"processor_kwargs": {"max_image_size": _SIDE}},
     ),
 }

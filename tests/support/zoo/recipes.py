@@ -100,16 +100,6 @@ def _chat(
     return inputs
 
 
-def chat_about_sized_images(**arguments: object) -> Callable[[Any, Shown, str], BatchFeature]:
-    """The same with further arguments of the processor's call."""
-
-    def recipe(processor: Any, shown: Shown, prompt: str) -> BatchFeature:
-        images = [{"type": "image", "image": one} for one in shown.pictures()]
-        return _chat(processor, images, prompt, arguments)
-
-    return recipe
-
-
 def text_about_video(form: str) -> Callable[[Any, Shown, str], BatchFeature]:
     """A prompt written out with the video's mark in it; ``{}`` is where the question stands."""
 
