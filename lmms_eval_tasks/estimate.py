@@ -47,8 +47,8 @@ _MISSING: Final = ("error", "skip", "drop")
 _OF_COST: Final = ("model", "max_num_frames", "frame_pixels", "detail", "system_prompt")
 _NOT_OF_COST: Final = (
     "alias", "api_key_env", "base_url", "batch_size", "concurrency", "decode_memory_gib",
-    "decode_threads", "decode_timeout_s", "device", "extra_body", "fps", "image_pixels",
-    "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send", "store_by",
+    "decode_threads", "decode_timeout_s", "device", "extra_body", "fps",
+    "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send",
     "timeout_s", "video_reader",
 )  # fmt: skip
 _FULL_HD: Final = (1920, 1080)

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING, Final
 
 from loguru import logger
 
-from lmms_eval_captions.judges.endpoint.endpoint import CACHE_VARIABLE, StoreBy
+from lmms_eval_captions.judges.endpoint.endpoint import CACHE_VARIABLE
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.judges.endpoint.request import Ask, Reply, Request
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import scrub
 from lmms_eval_captions.judges.errors import CaptionError, DataError, SettingsError
 from lmms_eval_captions.model_wrappers.captioner import Batch, Caption, Captioner, CaptionJob
 from lmms_eval_captions.model_wrappers.chat_api import (
     FRAME_PIXELS,
-    IMAGE_PIXELS,
     MAX_NUM_FRAMES,
+    Part,
     Pictures,
     billed,
-    chat_messages,
     cost_limit,
-    endpoint_of,
     engine_config,
-    video_part,
+    video_parts,
     with_smaller_pictures,
 )
-from lmms_eval_captions.model_wrappers.model_args import above_zero, at_least_one, mapping_of
+from lmms_eval_captions.model_wrappers.model_args import (
+    Generation,
+    above_zero,
+    at_least_one,
+    mapping_of,
+    one_of,
+)
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
 from lmms_eval_captions.model_wrappers.results import Promises
 from lmms_eval_captions.model_wrappers.video.sampling import Explicit, sampling_of
@@ -42,18 +46,11 @@ if TYPE_CHECKING:
 
     from lmms_eval.api.instance import GenerationResult, Instance
 
-    from lmms_eval_captions.judges.endpoint.request import Asked
-    from lmms_eval_captions.judges.endpoint.request import Shown as Seen
     from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
-    from lmms_eval_captions.model_wrappers.chat_api import Part
-    from lmms_eval_captions.model_wrappers.model_args import Generation
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 _PROTOCOL: Final = "caption:1"
 _FINISH_S: Final = 30.0
 """Wait for replies in flight when a run is stopped; job managers allow about as long."""
-_SEND: Final = ("frames", "video")
-_DETAIL: Final = ("auto", "low", "high")
 _OURS: Final = ("model", "messages", "stream", "n")
 """Fields of the body that the captioner sets."""
 
@@ -66,35 +63,7 @@ class CaptionOpenai(Captioner):
     and costs nothing after a finished run. If an endpoint refuses a request as too large (413),
     frames are sent smaller.
 
-    Args:
-        model: Name that the endpoint knows.
-        base_url: e.g. ``http://127.0.0.1:8000/v1``, by default ``OPENAI_BASE_URL``, then OpenAI's;
-            replicas are separated by ``;``.
-        alias: Name under which the endpoint answers as the model, where it is another one.
-        send: ``frames`` sends them as images, ``video`` the file itself as a ``video_url``.
-        max_num_frames: Most frames of a clip; so many, evenly spaced, where ``fps`` is not given
-            (32). Refused with ``send=video``, like the next three: there the server chooses.
-        fps: Frames a second, at most ``max_num_frames``.
-        frame_pixels: Larger frames are shrunk to that area before they are sent (768 x 768).
-        image_pixels: The same of pictures that a task shows.
-        detail: How closely the model looks at a frame: ``auto``, ``low`` or ``high``.
-        system_prompt: Put before the prompt.
-        extra_body: Further fields of the request's body, as JSON or ``name:value;name:value``; they
-            win over those that the task gives.
-        max_cost: US dollars that captioning may cost, all processes together; needs the model's
-            price, of ours or of ``LMMS_CAPTIONS_PRICES``.
-        store_by: Whose replies of earlier runs serve: ``model``, of the model's name at any
-            address, or ``endpoint``, of this address alone.
-        concurrency: Most requests in flight.
-        timeout_s: Longest wait for one caption.
-        api_key_env: Variable that holds the key.
-        max_tokens_field: How the endpoint calls the longest caption; newer models of OpenAI want
-            ``max_completion_tokens``.
-        common: ``decode_threads``, ``max_pixels``; see ``Captioner``. ``--batch_size`` has no
-            bearing.
-
-    Raises:
-        SettingsError: If an argument or the endpoint's key is missing or cannot be used.
+    Arguments are in the table of the README.
     """
 
     takes = "all"
@@ -112,12 +81,10 @@ class CaptionOpenai(Captioner):
         max_num_frames: int | None = None,
         fps: float | None = None,
         frame_pixels: int | None = None,
-        image_pixels: int = IMAGE_PIXELS,
         detail: str | None = None,
         system_prompt: str | None = None,
         extra_body: str | Mapping[str, object] | None = None,
         max_cost: float | str | None = None,
-        store_by: StoreBy = "model",
         concurrency: int = 32,
         timeout_s: float = 300.0,
         api_key_env: str = "OPENAI_API_KEY",
@@ -126,18 +93,23 @@ class CaptionOpenai(Captioner):
     ) -> None:
         if not model:
             raise SettingsError("caption_openai: expected --model_args model=NAME, got none")
-        _check_choice("send", send, _SEND)
-        _check_choice("store_by", store_by, get_args(StoreBy))
+        one_of("caption_openai: send", send, ("frames", "video"))
         if detail is not None:
-            _check_choice("detail", detail, _DETAIL)
+            one_of("caption_openai: detail", detail, ("auto", "low", "high"))
         looks = {
             "max_num_frames": max_num_frames,
             "fps": fps,
             "frame_pixels": frame_pixels,
             "detail": detail,
         }
-        if send == "video":
-            _refuse_with_video([name for name, value in looks.items() if value is not None])
+        without_effect = [name for name, value in looks.items() if value is not None]
+        if send == "video" and without_effect:
+            raise SettingsError(
+                "caption_openai: send=video sends the file as it is, and the server chooses its "
+                f"frames: {', '.join(without_effect)} would change nothing. Leave it out, or use "
+                'send=frames; on vLLM extra_body={"media_io_kwargs": {"video": {"num_frames": '
+                "32}}} says how many"
+            )
         n_in_flight = at_least_one("caption_openai: concurrency", concurrency)
         self.model_name = str(model)
         limit_usd = cost_limit(max_cost, self.model_name)
@@ -163,25 +135,37 @@ class CaptionOpenai(Captioner):
             "frame_pixels", FRAME_PIXELS if frame_pixels is None else frame_pixels
         )
         self.system_prompt = None if system_prompt is None else str(system_prompt)
-        self.extra_body = _checked_body(mapping_of("extra_body", extra_body))
+        self.extra_body = mapping_of("extra_body", extra_body)
+        if ours := sorted(set(self.extra_body) & set(_OURS)):
+            raise SettingsError(
+                f"caption_openai: extra_body: {', '.join(ours)} cannot be set there; it holds "
+                "further fields of the request, such as top_k or chat_template_kwargs"
+            )
+        seed = self.extra_body.pop("seed", 0)
+        if not isinstance(seed, int) or isinstance(seed, bool):
+            raise SettingsError(
+                f"caption_openai: extra_body: seed: expected a number, got {seed!r}"
+            )
+        self._seed = seed
         self.timeout_s = above_zero("timeout_s", timeout_s)
         self.max_tokens_field = max_tokens_field
         self._pictures = Pictures(
-            frame_pixels=self.frame_pixels,
-            image_pixels=at_least_one("image_pixels", image_pixels),
-            detail=detail,
-            n_threads=self.decode_threads,
+            frame_pixels=self.frame_pixels, detail=detail, n_threads=self.decode_threads
         )
         self._engine = Engine(
             engine_config(
-                endpoint_of(base_url, api_key_env, alias),
+                base_url,
+                api_key_env,
+                alias,
                 concurrency=n_in_flight,
-                store_by=store_by,
                 # Processes cannot see what the others spend.
                 max_cost_usd=None if limit_usd is None else limit_usd / self.world_size,
             )
         )
-        self._promises = Promises(2 * n_in_flight, self._words)
+        key, urls = self._engine.config.api_key, self._engine.config.urls
+        self._promises = Promises(
+            2 * n_in_flight, lambda error: scrub(f"internal error: {error!r}", key, *urls)
+        )
 
     def identity(self) -> Mapping[str, object]:
         """Return the key of kept captions; the address may come from the environment."""
@@ -193,17 +177,27 @@ class CaptionOpenai(Captioner):
         generation: Generation,  # noqa: ARG002
     ) -> list[list[Part]]:
         """Return frames and questions as messages of a chat."""
-        return [
-            chat_messages(job, partial(self._parts_of, job), self.system_prompt) for job in jobs
-        ]
+        messages = []
+        for job in jobs:
+            content: list[Part] = []
+            for part in job.content:
+                if isinstance(part, str):
+                    content.append({"type": "text", "text": part})
+                elif self.send == "video" and not job.clips[part].is_image:
+                    # Files may be large: one text for all prompts about it.
+                    content += self._pictures.once(job.clips[part], partial(video_parts, job))
+                else:
+                    content += self._pictures.of(job.clips[part])
+            system: list[Part] = []
+            if self.system_prompt:
+                system.append({"role": "system", "content": self.system_prompt})
+            messages.append([*system, {"role": "user", "content": content}])
+        return messages
 
     def caption(self, batch: Batch) -> list[Future[Caption]]:
         """Hand the jobs to the engine; waits only where many are under way already."""
-        asked = batch.prepared
-        if not isinstance(asked, list):
-            raise TypeError(f"expected what prepare returned, got {asked!r}")
         promises = []
-        for messages, job in zip(asked, batch.jobs, strict=True):
+        for messages, job in zip(batch.prepared, batch.jobs, strict=True):
             request = self._request(messages, batch.generation, job.draw)
 
             async def chain(ask: Ask, request: Request = request) -> Asked[Reply]:
@@ -217,7 +211,18 @@ class CaptionOpenai(Captioner):
         """Return captions; whatever ends the call, replies in flight are waited for."""
         with finishing(self._finish):
             finished = super().generate_until(requests)
-        self._tell_of_other_endpoints()
+        # The name may mean another model there.
+        own = self._engine.config.endpoints
+        others = {k: n for k, n in self._engine.totals().from_store.items() if k not in own}
+        if others:
+            logger.warning(
+                "{:,} captions are replies to the same requests by {!r} at {}, in earlier runs; "
+                "with another {} none of them is taken",
+                sum(others.values()),
+                self.model_name,
+                ", ".join(others),
+                CACHE_VARIABLE,
+            )
         return finished
 
     def clean(self) -> None:
@@ -242,38 +247,15 @@ class CaptionOpenai(Captioner):
             )
         self._engine.close(_FINISH_S)
 
-    def _tell_of_other_endpoints(self) -> None:
-        """Log the addresses whose replies were used: the name may mean another model there."""
-        own = set(self._engine.config.endpoints)
-        others = {k: n for k, n in self._engine.totals().from_store.items() if k not in own}
-        if others:
-            logger.warning(
-                "{:,} captions are replies to the same requests by {!r} at {}, in earlier runs; "
-                "--model_args store_by=endpoint takes those of {} alone",
-                sum(others.values()),
-                self.model_name,
-                ", ".join(others),
-                ", ".join(self._engine.config.endpoints),
-            )
-
     def _decode(self, source: Source) -> Shown:
         """Read no clip that can no longer be asked about (key refused, ``max_cost`` reached)."""
         if isinstance(source, Path):
-            shown: Seen = "a video" if self.send == "video" else "pictures"
-            if reason := self._engine.stopped(self.model_name, shown):
+            reason = self._engine.stopped(
+                self.model_name, "a video" if self.send == "video" else "pictures"
+            )
+            if reason:
                 raise DataError(reason)
         return super()._decode(source)
-
-    def _words(self, error: BaseException) -> str:
-        """Without the key."""
-        config = self._engine.config
-        return scrub(f"internal error: {error!r}", config.api_key, *config.urls)
-
-    def _parts_of(self, job: CaptionJob, clip: Clip) -> list[Part]:
-        if self.send == "video" and not clip.is_image:
-            # Files may be large: one text for all prompts about it.
-            return self._pictures.once(clip, lambda: [video_part(job)])
-        return self._pictures.of(clip)
 
     def _request(self, messages: Sequence[Part], generation: Generation, draw: int = 0) -> Request:
         params: dict[str, object] = {
@@ -282,15 +264,13 @@ class CaptionOpenai(Captioner):
         }
         if generation.top_p is not None:
             params["top_p"] = generation.top_p
-        params |= self.extra_body
-        seed = params.pop("seed", 0)
         return Request(
             protocol=_PROTOCOL,
             model=self.model_name,
             messages=messages,
-            params=params,
+            params={**params, **self.extra_body},
             # Repeats of a document are other draws: of one seed they would be one reply.
-            seed=draw + (seed if isinstance(seed, int) else 0),
+            seed=draw + self._seed,
             timeout_s=self.timeout_s,
             stand_in=lambda: "",
             shrink=partial(with_smaller_pictures, messages),
@@ -301,34 +281,6 @@ class CaptionOpenaiChat(CaptionOpenai):
     """The same behind lmms-eval's chat interface."""
 
     is_simple = False
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise SettingsError(f"caption_openai: {name}={value!r} is not one of {', '.join(choices)}")
-
-
-def _refuse_with_video(names: Sequence[str]) -> None:
-    """Refuse arguments without effect if the file itself is sent."""
-    if names:
-        raise SettingsError(
-            f"caption_openai: send=video sends the file as it is, and the server chooses its "
-            f"frames: {', '.join(names)} would change nothing. Leave it out, or use send=frames; "
-            'on vLLM extra_body={"media_io_kwargs": {"video": {"num_frames": 32}}} says how many'
-        )
-
-
-def _checked_body(given: dict[str, object]) -> dict[str, object]:
-    """Return the fields of ``extra_body``, after checking that the captioner sets none of them."""
-    if ours := sorted(set(given) & set(_OURS)):
-        raise SettingsError(
-            f"caption_openai: extra_body: {', '.join(ours)} cannot be set there; it holds further "
-            "fields of the request, such as top_k or chat_template_kwargs"
-        )
-    seed = given.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        raise SettingsError(f"caption_openai: extra_body: seed: expected a number, got {seed!r}")
-    return given
 
 
 def _read(answers: Sequence[Asked[Reply]]) -> Caption:

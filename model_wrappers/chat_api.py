@@ -17,7 +17,6 @@ from lmms_eval_captions.judges.endpoint.dialects import OPENAI, api_of
 from lmms_eval_captions.judges.endpoint.endpoint import (
     Endpoint,
     EngineConfig,
-    StoreBy,
     cache_folder,
     parse_key,
 )
@@ -44,8 +43,8 @@ _JPEG: Final = "data:image/jpeg;base64,"
 MAX_NUM_FRAMES: Final = 32
 FRAME_PIXELS: Final = 768 * 768
 """Default area of frames of videos."""
-IMAGE_PIXELS: Final = 2048 * 2048
-"""Default area of pictures that tasks show: pages and plans must stay readable."""
+_IMAGE_PIXELS: Final = 2048 * 2048
+"""Area of pictures that tasks show: pages and plans must stay readable."""
 _LEAST_PIXELS: Final = 64 * 64
 """No picture is made smaller than that."""
 
@@ -53,27 +52,19 @@ _LEAST_PIXELS: Final = 64 * 64
 class Pictures:
     """Frames of clips as parts of messages; those of one clip are encoded once for all prompts.
 
-    They stay for as long as the clip does. One thread asks.
-
-    Args:
-        frame_pixels: Larger frames are shrunk to that area.
-        image_pixels: Larger pictures that a task shows are shrunk to that area.
-        detail: How closely the endpoint looks, as OpenAI has it; ``None`` for its own choice.
-        n_threads: Frames that are written at once, >= 1.
+    They stay for as long as the clip does. One thread asks. Larger frames of videos are shrunk to
+    ``frame_pixels``.
     """
 
-    def __init__(
-        self, *, frame_pixels: int, image_pixels: int, detail: str | None, n_threads: int
-    ) -> None:
+    def __init__(self, *, frame_pixels: int, detail: str | None, n_threads: int) -> None:
         self._frame_pixels = frame_pixels
-        self._image_pixels = image_pixels
         self._detail = {"detail": detail} if detail else {}
         self._writers = ThreadPoolExecutor(n_threads, thread_name_prefix="jpeg")
         self._written: WeakKeyDictionary[Clip, list[Part]] = WeakKeyDictionary()
 
     def of(self, clip: Clip) -> list[Part]:
         """Return a clip's frames, in order; a ``DataError`` if one cannot be written."""
-        most_pixels = self._image_pixels if clip.is_image else self._frame_pixels
+        most_pixels = _IMAGE_PIXELS if clip.is_image else self._frame_pixels
 
         def part(frame: NDArray[np.uint8]) -> Part:
             picture = {"url": data_url(fit(frame, most_pixels)), **self._detail}
@@ -93,11 +84,7 @@ class Pictures:
 
 
 def data_url(frame: NDArray[np.uint8]) -> str:
-    """Return a frame, (height, width, 3), RGB, as JPEG in a data URL.
-
-    Raises:
-        DataError: If it cannot be written.
-    """
+    """Return a frame, (height, width, 3), RGB, as JPEG in a data URL."""
     import cv2
 
     quality = [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY]
@@ -111,14 +98,7 @@ def with_smaller_pictures(messages: Sequence[Part], step: int) -> list[Part] | N
     """Return messages whose JPEG pictures have ``1 / 2**step`` of their pixels, at least 64 x 64.
 
     The frames themselves are gone when an endpoint says that they are too large: their JPEGs are
-    read, shrunk and written again.
-
-    Args:
-        messages: As they were to be sent.
-        step: How often the area is halved, >= 1.
-
-    Returns:
-        The messages, or ``None`` if no picture in them was larger at the step before.
+    read, shrunk and written again. ``None`` if no picture was larger at the step before.
     """
     import cv2
 
@@ -145,31 +125,15 @@ def with_smaller_pictures(messages: Sequence[Part], step: int) -> list[Part] | N
     return made if n_larger else None
 
 
-def chat_messages(
-    job: CaptionJob, parts_of: Callable[[Clip], list[Part]], system_prompt: str | None = None
-) -> list[Part]:
-    """Return the messages of a job; ``parts_of`` returns the parts that show a clip."""
-    content: list[Part] = []
-    for part in job.content:
-        is_text = isinstance(part, str)
-        content += [{"type": "text", "text": part}] if is_text else parts_of(job.clips[int(part)])
-    system = [{"role": "system", "content": system_prompt}] if system_prompt else []
-    return [*system, {"role": "user", "content": content}]
-
-
-def video_part(job: CaptionJob) -> Part:
-    """Return the file of a job's video as it is, with its sound.
-
-    Raises:
-        DataError: If it shows no video file, or that cannot be read.
-    """
+def video_parts(job: CaptionJob) -> list[Part]:
+    """Return the file of a job's video as it is, with its sound."""
     path = job.path
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error}") from error
     url = f"data:{media_type(path)};base64,{base64.b64encode(raw).decode('ascii')}"
-    return {"type": "video_url", "video_url": {"url": url}}
+    return [{"type": "video_url", "video_url": {"url": url}}]
 
 
 def media_type(path: Path) -> str:
@@ -178,44 +142,33 @@ def media_type(path: Path) -> str:
     return kind if kind.startswith("video/") or kind == "image/gif" else "video/mp4"
 
 
-def endpoint_of(base_url: str | None, api_key_env: str, alias: str | None) -> Endpoint:
-    """Return the captioner's endpoint; settings of the judge do not apply.
-
-    Raises:
-        SettingsError: If it cannot be used, or needs a key and has none.
-    """
+def engine_config(
+    base_url: str | None,
+    api_key_env: str,
+    alias: str | None,
+    *,
+    concurrency: int,
+    max_cost_usd: float | None,
+) -> EngineConfig:
+    """Return the settings of the captioner's engine; those of the judge do not apply."""
     given = [base_url, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_URL")]
     texts = (str(value).strip() for value in given if value)
     url = next(filter(None, texts), OPENAI.default_url)
     setting = "caption_openai: base_url" if base_url else "OPENAI_BASE_URL or OPENAI_API_URL"
     key = os.environ.get(api_key_env, "").strip()
     urls = parse_urls(setting, url, separators=",;")
-    endpoint = Endpoint(
-        urls=urls,
-        api=api_of(urls),
-        api_key=parse_key(api_key_env, key) if key else None,
-        key_name=api_key_env,
-        alias=whole(str(alias)) if alias else None,
-    )
-    endpoint.require_access(
+    api, api_key = api_of(urls), parse_key(api_key_env, key) if key else None
+    Endpoint(urls=urls, api=api, api_key=api_key, key_name=api_key_env).require_access(
         "caption_openai:", "set it, or name an endpoint on this machine with base_url="
     )
-    return endpoint
-
-
-def engine_config(
-    endpoint: Endpoint, *, concurrency: int, max_cost_usd: float | None, store_by: StoreBy = "model"
-) -> EngineConfig:
-    """Return the engine's settings for an endpoint, in this process."""
     return EngineConfig(
-        urls=endpoint.urls,
+        urls=urls,
         store=cache_folder() / "caption_replies",
-        api=endpoint.api,
-        api_key=endpoint.api_key,
+        api=api,
+        api_key=api_key,
         concurrency=concurrency,
         role="captioner",
-        store_by=store_by,
-        alias=endpoint.alias,
+        alias=whole(str(alias)) if alias else None,
         max_cost_usd=max_cost_usd,
         prices=prices_file(),
     )
@@ -235,11 +188,7 @@ def billed(totals: Totals) -> str:
 
 
 def cost_limit(value: object, model: str) -> float | None:
-    """Return the argument ``max_cost`` in US dollars, all processes together.
-
-    Raises:
-        SettingsError: If it is no amount, or the model has no price.
-    """
+    """Return the argument ``max_cost`` in US dollars, all processes together."""
     if value is None:
         return None
     try:

@@ -177,7 +177,6 @@ def test_a_broken_clip_is_not_sent(
         ({"model": ""}, "expected --model_args model"),
         ({"send": "sound"}, "send='sound'"),
         ({"concurrency": 0}, "concurrency"),
-        ({"store_by": "address"}, "store_by='address' is not one of model, endpoint"),
         ({"detail": "sharp"}, "detail='sharp' is not one of auto, low, high"),
         ({"frame_pixels": 0}, "frame_pixels"),
         ({"extra_body": "[1]"}, "extra_body: expected a JSON object"),
