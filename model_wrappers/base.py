@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, DataError, SettingsError
-from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest
+from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest, Visuals
 from lmms_eval_captions.model_wrappers.documents import question_of, visuals_of
 from lmms_eval_captions.model_wrappers.model_args import parse_model_args, shown_name
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import torch
     from lmms_eval.api.instance import Instance
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import Visuals
 
 _ONE_HOOK: Final = Lock()
 """Lock: hooks of lmms-eval's tasks, and what ``datasets`` decodes for them, expect one thread."""
@@ -73,26 +72,11 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
 
     @classmethod
     def create_from_arguments(
-        cls,
-        arguments: Mapping[str, object],
-        additional_config: Mapping[str, object] | None = None,
+        cls, arguments: Mapping[str, object], additional_config: Mapping[str, object] | None = None
     ) -> CaptionModel:
-        """Make a captioner of parsed ``--model_args``.
-
-        Args:
-            arguments: By name.
-            additional_config: Arguments that lmms-eval has options of its own for; ``None`` is
-                none.
-
-        Raises:
-            SettingsError: If one cannot be used.
-        """
+        """Make a captioner of parsed ``--model_args``, and of lmms-eval's own options."""
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
         return cls(**{**arguments, **given})
-
-    def read_request(self, arguments: tuple[object, ...]) -> CaptionRequest:
-        """Return a request of lmms-eval, for a simple or chat model as ``is_simple`` says."""
-        return read_request(arguments, self.task_dict, is_simple=self.is_simple)
 
     def loglikelihood(self, requests: Sequence[Instance]) -> NoReturn:
         """Refuse: no probabilities are asked of a captioner."""
@@ -108,7 +92,7 @@ class CaptionModel(lmms):  # type: ignore[misc] # lmms-eval has no types.
 
     def _refuse(self, kind: str, requests: Sequence[Instance]) -> NoReturn:
         tasks = {str(request.task_name) for request in requests}
-        raise NotImplementedError(words_of_refusal(shown_name(type(self)), {kind: tasks}))
+        raise NotImplementedError(_refusal(shown_name(type(self)), {kind: tasks}))
 
 
 def read_request(
@@ -119,12 +103,8 @@ def read_request(
 ) -> CaptionRequest:
     """Sort the arguments of an lmms-eval request.
 
-    Args:
-        arguments: ``(context, generation_kwargs, doc_to_visual, doc_id, task, split)`` for a simple
-            model, ``(context, doc_to_messages, generation_kwargs, doc_id, task, split)`` for a
-            chat model.
-        task_dict: The documents, by task, split and position.
-        is_simple: Which of the two forms it is.
+    They are ``(context, generation_kwargs, doc_to_visual, doc_id, task, split)`` for a simple
+    model, ``(context, doc_to_messages, generation_kwargs, doc_id, task, split)`` for a chat model.
     """
     context, second, third, doc_id, task, split = arguments
     fetch, kwargs = (third, second) if is_simple else (second, third)
@@ -146,7 +126,6 @@ def read_request(
     return CaptionRequest(
         prompt=str(context),
         task=str(task),
-        split=str(split),
         doc_id=position,
         docs=docs,
         visuals=visuals,
@@ -157,12 +136,7 @@ def read_request(
 def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
     """Raise, before anything is captioned, if a captioner cannot answer some of a run's tasks.
 
-    Args:
-        model: The captioner.
-        kinds: Kind of its requests, by task; lmms-eval asks ``multiple_choice`` by likelihoods.
-
-    Raises:
-        SettingsError: If there are such tasks; all are named.
+    ``kinds`` are those of its requests, by task; lmms-eval asks ``multiple_choice`` by likelihoods.
     """
     refused: dict[str, list[str]] = defaultdict(list)
     for task, kind in kinds.items():
@@ -170,13 +144,13 @@ def require_answers(model: CaptionModel, kinds: Mapping[str, str]) -> None:
         if asked not in model.answers:
             refused[asked].append(task)
     if refused:
-        raise SettingsError(words_of_refusal(shown_name(type(model)), refused))
+        raise SettingsError(_refusal(shown_name(type(model)), refused))
 
 
-def words_of_refusal(model: str, kinds: Mapping[str, Iterable[str]]) -> str:
+def _refusal(model: str, kinds: Mapping[str, Iterable[str]]) -> str:
     """Return why a captioner cannot answer the requests of some tasks, by their kind.
 
-    >>> words_of_refusal("CaptionHf", {"loglikelihood": ["b", "a"]})
+    >>> _refusal("CaptionHf", {"loglikelihood": ["b", "a"]})
     'CaptionHf writes texts, it cannot serve loglikelihood requests (a, b); leave these tasks out'
     """
     asked = " or ".join(f"{kind} requests ({', '.join(sorted(kinds[kind]))})" for kind in kinds)

@@ -73,6 +73,8 @@ class ClipCaptioner:
         prompt: str,
         generation: Mapping[str, object] = GREEDY,
     ) -> None:
+        from lmms_eval.utils import handle_arg_string
+
         if not prompt.strip():
             raise SettingsError(
                 f"{name}: expected a prompt that asks for a caption, got {prompt!r}"
@@ -80,17 +82,26 @@ class ClipCaptioner:
         Generation.read(generation)  # refused before weights are loaded
         self.prompt = prompt
         self.generation = dict(generation)
-        self._model: CaptionModel | None = _make(name, arguments)
+        given: dict[str, object]
+        if isinstance(arguments, str):
+            given = parse_model_args(arguments)
+        else:  # with the values that lmms-eval makes of texts
+            given = {
+                k: handle_arg_string(v) if isinstance(v, str) else v for k, v in arguments.items()
+            }
+        if ":" in name:
+            if "class" in given:
+                raise SettingsError(
+                    f"{name}: expected no argument class=, the name is that of a class"
+                )
+            name, given = CUSTOM, {"class": name, **given}
+        self._model: CaptionModel | None = captioner_class(name).create_from_arguments(given)
 
     def captions(self, clips: Sequence[str | Path]) -> list[str]:
         """Return one caption per clip, in their order, or a ``NoCaption`` with the reason.
 
-        Args:
-            clips: Paths of video files.
-
         Raises:
             CaptionsError: If no caption can be had at all: an endpoint refuses the model, say.
-            ValueError: If the captioner was closed.
         """
         from lmms_eval.api.instance import unwrap_generation_output
         from lmms_eval.api.reasoning import strip_reasoning_tags
@@ -133,15 +144,12 @@ class ClipCaptioner:
         """Return a request for one caption, as lmms-eval makes it of our tasks' hooks."""
         from lmms_eval.api.instance import Instance
 
-        def visual(doc: Mapping[str, str]) -> list[str]:
-            return [doc["video"]]
-
         def messages(doc: Mapping[str, str]) -> list[dict[str, object]]:
             video, text = {"type": "video", "url": doc["video"]}, {"type": "text", "text": prompt}
             return [{"role": "user", "content": [video, text]}]
 
         settings, prompt = dict(self.generation), self.prompt
-        middle = (settings, visual) if is_simple else (messages, settings)
+        middle = (settings, lambda doc: [doc["video"]]) if is_simple else (messages, settings)
         return Instance(
             request_type="generate_until",
             arguments=(prompt, *middle, doc_id, _TASK, "test"),
@@ -150,32 +158,10 @@ class ClipCaptioner:
         )
 
 
-def _make(name: str, arguments: str | Mapping[str, str]) -> CaptionModel:
-    from lmms_eval.utils import handle_arg_string
-
-    given: dict[str, object]
-    if isinstance(arguments, str):
-        given = parse_model_args(arguments)
-    else:
-        # With the values that lmms-eval makes of texts.
-        given = {k: handle_arg_string(v) if isinstance(v, str) else v for k, v in arguments.items()}
-    if ":" in name:
-        if "class" in given:
-            raise SettingsError(f"{name}: expected no argument class=, the name is that of a class")
-        name, given = CUSTOM, {"class": name, **given}
-    return captioner_class(name).create_from_arguments(given)
-
-
 def captioner_class(name: str) -> type[CaptionModel]:
     """Return the class that lmms-eval takes for a name, the one for chat models.
 
     Captions are kept under it; the simple form is another captioner.
-
-    Args:
-        name: One of ``CAPTIONERS``, or ``CUSTOM``.
-
-    Raises:
-        SettingsError: If it is none of these.
     """
     if name != CUSTOM and name not in CAPTIONERS:
         known = ", ".join([*CAPTIONERS, CUSTOM])

@@ -31,16 +31,9 @@ class CaptionCustom(CaptionModel):
 
     @classmethod
     def create_from_arguments(
-        cls,
-        arguments: Mapping[str, object],
-        additional_config: Mapping[str, object] | None = None,
+        cls, arguments: Mapping[str, object], additional_config: Mapping[str, object] | None = None
     ) -> Captioner:
-        """Return the user's captioner.
-
-        Raises:
-            SettingsError: If no class is named, there is no ``Captioner`` of that name, or it does
-                not take the arguments.
-        """
+        """Return the user's captioner."""
         captioner = load_class(arguments.get("class"))
         typed = {k: v for k, v in arguments.items() if k != "class"}
         given = {k: v for k, v in (additional_config or {}).items() if v is not None}
@@ -62,29 +55,24 @@ class CaptionCustom(CaptionModel):
 
 
 def load_class(name: object) -> type[Captioner]:
-    """Load a captioner by ``module:Class`` or ``file.py:Class``.
-
-    Raises:
-        SettingsError: If there is no such class, or it is no ``Captioner``.
-    """
+    """Load a captioner by ``module:Class`` or ``file.py:Class``."""
     where, colon, class_name = str(name or "").rpartition(":")
     if not colon or not where or not class_name:
         raise SettingsError(
             f"caption_custom: expected --model_args class=my_module:MyCaptioner, got class={name!r}"
         )
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    captioner = getattr(module, class_name, None)
-    if not isinstance(captioner, type) or not issubclass(captioner, Captioner):
-        names = [
-            name
-            for name, value in vars(module).items()
-            if isinstance(value, type) and issubclass(value, Captioner) and value is not Captioner
-        ]
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Captioner) and value is not Captioner
+    }
+    if class_name not in own:
         raise SettingsError(
             f"caption_custom: expected a subclass of Captioner, {where} has "
-            f"{class_name}={captioner!r}; its captioners are {names}"
+            f"{class_name}={getattr(module, class_name, None)!r}; its captioners are {[*own]}"
         )
-    return captioner
+    return own[class_name]
 
 
 def _load_module(name: str) -> ModuleType:

@@ -6,7 +6,7 @@ import re
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.judges.errors import DataError
 
@@ -38,15 +38,13 @@ def content_of(n_clips: int, prompt: str) -> Content:
         return (*range(n_clips), prompt)
     if len(texts) != n_clips + 1:
         return (*range(n_clips), "".join(texts).strip())
-    content: list[str | int] = []
-    for number, text in enumerate(texts):
-        content += [text.strip()] if text.strip() else []
-        content += range(n_clips)[number : number + 1]
-    return tuple(content)
+    content: list[str | int] = [texts[0].strip()]
+    for number, text in enumerate(texts[1:]):
+        content += [number, text.strip()]
+    return tuple(part for part in content if part != "")
 
 
-@dataclass(frozen=True, slots=True)
-class Visuals:
+class Visuals(NamedTuple):
     """Content of a document as lmms-eval hands it over; nothing of it is decoded."""
 
     shown: tuple[object, ...]
@@ -62,13 +60,12 @@ class CaptionRequest:
     prompt: str
     """Text of the request, few-shot examples and description included."""
     task: str
-    split: str
     doc_id: int
     docs: Sequence[Mapping[str, object]] = field(repr=False)
     """The rows of the task's split; a row that holds pictures is decoded whenever it is taken."""
     visuals: Callable[[], Visuals] = field(repr=False)
-    """Fetches what is shown; it may decode or download, and raise where a video is missing."""
-    generation_kwargs: Mapping[str, object] = field(default_factory=dict)
+    """Fetches what is shown; it may decode or download, and raise ``DataError``."""
+    generation_kwargs: Mapping[str, object]
     """Generation settings of the task's YAML and of ``--gen_kwargs``."""
 
     @property
@@ -82,7 +79,6 @@ class DocVisuals:
     """Pictures of a document; equal if the document is. It is read in a decoding thread."""
 
     task: str
-    split: str
     doc_id: int
     read: Callable[[], Visuals] = field(compare=False, repr=False)
     """Fetches what is shown; it may decode or download, and raise ``DataError``."""
@@ -99,8 +95,7 @@ def source_name(source: Source) -> str:
     return f"document {source.doc_id} of {source.task}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class Shown(NamedTuple):
     """A source that was read."""
 
     clips: Sequence[Clip]
@@ -158,7 +153,7 @@ class Batch:
     """At least one."""
     generation: Generation
     """``max_new_tokens``, ``do_sample``, ... of the task's YAML or of ``--gen_kwargs``."""
-    prepared: object = None
+    prepared: Any = None
     """Return value of ``prepare`` for these jobs."""
 
 

@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+import torch
 from loguru import logger
 from tqdm import tqdm
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError, SettingsError
 from lmms_eval_captions.model_wrappers import captions
-from lmms_eval_captions.model_wrappers.base import CaptionModel
-from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Batch, Caption, CaptionJob, Shown
+from lmms_eval_captions.model_wrappers.base import CaptionModel, read_request
+from lmms_eval_captions.model_wrappers.caption_jobs import (
+    Answer,
+    Batch,
+    Caption,
+    CaptionJob,
+    Shown,
+    Source,
+)
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, KeptCaptions, launcher_number
 from lmms_eval_captions.model_wrappers.documents import Sources, Takes, read_document
 from lmms_eval_captions.model_wrappers.identity import arguments_with_defaults, stamped
@@ -36,21 +44,16 @@ from lmms_eval_captions.model_wrappers.pipeline import (
     merge_twins,
 )
 from lmms_eval_captions.model_wrappers.results import SHOWN, Outcome, Results
-from lmms_eval_captions.model_wrappers.video.clip import DEFAULT_LIMITS, Limits
+from lmms_eval_captions.model_wrappers.video.clip import DEFAULT_LIMITS, Clip, Limits
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 from lmms_eval_captions.model_wrappers.video.frames import VideoReader, read_frames, require_reader
 from lmms_eval_captions.model_wrappers.video.pictures import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
-    import torch
     from lmms_eval.api.instance import GenerationResult, Instance
     from typing_extensions import Self
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import Source
-    from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 __all__ = ["Batch", "Caption", "CaptionJob", "Captioner"]
 
@@ -84,9 +87,6 @@ class Captioner(CaptionModel):
             captioner (``identity``), of any tasks, ``batch_size`` and processes.
         max_batch_size: Taken for compatibility.
         unknown: Refused.
-
-    Raises:
-        SettingsError: If an argument is unknown or cannot be used.
     """
 
     sampling: Sampling = Uniform(32)
@@ -142,7 +142,14 @@ class Captioner(CaptionModel):
         n_decoders = max(1, share) if decode_threads is None else decode_threads
         self.decode_threads = at_least_one("decode_threads", n_decoders)
         DECODERS.n_processes = self.decode_threads
-        self._device = _device_of(device) if device and self.world_size == 1 else None
+        self._device: torch.device | None = None
+        if device and self.world_size == 1:
+            try:
+                self._device = torch.device(device)
+            except RuntimeError as error:
+                raise SettingsError(
+                    f"--device: expected cuda, cuda:1, cpu, mps or the like, got {device!r}"
+                ) from error
         self.outcome = Outcome()
 
     @property
@@ -153,9 +160,9 @@ class Captioner(CaptionModel):
     def identity(self) -> Mapping[str, object]:
         """Return everything about the captioner that affects a caption, as a key of kept ones.
 
-        All arguments except those without effect, with the commits of the checkpoints and the
-        content of the files that they name, and the frames; not the code of the class. A subclass
-        whose captions depend on more adds it: ``{**super().identity(), "weights": ...}``.
+        Its arguments with the checkpoints' commits and the content of the files that they name, and
+        its frames; not the code of the class. A subclass whose captions depend on more adds it:
+        ``{**super().identity(), "weights": ...}``.
         """
         used = {k: v for k, v in self._arguments.items() if k not in self.without_bearing}
         return {
@@ -167,24 +174,20 @@ class Captioner(CaptionModel):
     def variant(self, task: str) -> Hashable:  # noqa: ARG002
         """Return what differs for one task from others, e.g. how much of a frame is kept.
 
-        By default nothing. Equal requests share a caption only if it is equal, too. It is called
-        for every request before the first caption: the place to refuse a task.
+        Equal requests share a caption only if it is equal, too. It is called for every request
+        before the first caption: the place to refuse a task.
         """
         return None
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:
-        """Look at the planned captions before the first one: the place to refuse settings.
-
-        Raises:
-            SettingsError: If a task asks for what the model cannot do.
-        """
+        """Look at the planned captions before the first one: the place to refuse settings."""
 
     def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> object:  # noqa: ARG002
         """Turn frames into inputs, in a background thread, while the model works on other jobs.
 
         By default nothing is done. Must not touch the accelerator, nor anything that ``caption``
-        changes. What it returns is ``batch.prepared``. A ``DataError`` means that one of the jobs
-        cannot be used: they are then prepared one by one, and the culprit is left out by name.
+        changes. It returns ``batch.prepared``. After a ``DataError`` the jobs are prepared one by
+        one, and those that raise it are left out by name.
         """
         return None
 
@@ -204,8 +207,6 @@ class Captioner(CaptionModel):
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """Return one caption per request, in order, or a ``NoCaption``."""
-        import torch
-
         self.outcome = Outcome()
         kept = self._kept_captions()
         results = Results(self.outcome, kept.keep)
@@ -233,13 +234,8 @@ class Captioner(CaptionModel):
     def _write(self, left: Sequence[PlannedCaption], results: Results) -> None:
         """Write the captions that are not kept, batch by batch."""
         outcome = self.outcome
-
-        def cost(source: Source) -> float:
-            # Pictures come last, in the order of their documents.
-            return self.cost(source) if isinstance(source, Path) else -1.0
-
         ahead = DecodeAhead(
-            make_batches(left, self.batch_size, cost, self.prompts_together),
+            make_batches(left, self.batch_size, self.cost, self.prompts_together),
             decode=self._decode,
             prepare=self.prepare,
             n_threads=self.decode_threads,
@@ -271,18 +267,12 @@ class Captioner(CaptionModel):
         return captions.open_kept(name, self.identity())
 
     def _plan(self, requests: Sequence[Instance]) -> list[PlannedCaption]:
-        """Return what can be captioned; a video that cannot be found is reported here.
-
-        Raises:
-            SettingsError: If the captioner's arguments do not fit a task, or the captioner cannot
-                caption what a task shows.
-            NoVideosError: If not a single video can be found.
-        """
+        """Return what can be captioned; a video that cannot be found is reported here."""
         planned: list[PlannedCaption] = []
         lost: list[str] = []
         sources = Sources(self.takes, shown_name(type(self)))
         for position, instance in enumerate(requests):
-            request = self.read_request(instance.args)
+            request = read_request(instance.args, self.task_dict, is_simple=self.is_simple)
             task, doc_id = request.task, request.doc_id
             generation = Generation.read(request.generation_kwargs)
             variant = self.variant(task)
@@ -331,23 +321,18 @@ class Captioner(CaptionModel):
             raise SettingsError(
                 f"{expected} a list with one caption per job, got {type(returned).__name__}"
             )
-        answers = list(returned)
-        if len(answers) != len(batch.jobs):
+        answers, n_jobs = list(returned), len(batch.jobs)
+        if len(answers) != n_jobs:
+            raise SettingsError(f"{expected} one caption per job, {n_jobs}, got {len(answers)}")
+        kinds = {type(a).__name__ for a in answers if not isinstance(a, str | Caption | Future)}
+        if kinds:
             raise SettingsError(
-                f"{expected} one caption per job, {len(batch.jobs)}, got {len(answers)}"
+                f"{expected} captions as text, Caption or futures of Caption, got {min(kinds)}"
             )
-        for answer in answers:
-            if not isinstance(answer, str | Caption | Future):
-                raise SettingsError(
-                    f"{expected} captions as text, Caption or futures of Caption, got "
-                    f"{type(answer).__name__}"
-                )
         return answers
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:
         """Caption a batch, in halves if the device's memory does not hold it at once."""
-        import torch
-
         try:
             answers = self._answers(batch)
         except torch.OutOfMemoryError as error:
@@ -371,14 +356,3 @@ class Captioner(CaptionModel):
             jobs = batch.jobs[half]
             prepared = self.prepare(jobs, batch.generation)
             self._caption(planned[half], Batch(jobs, batch.generation, prepared), results)
-
-
-def _device_of(name: str) -> torch.device:
-    import torch
-
-    try:
-        return torch.device(name)
-    except RuntimeError as error:
-        raise SettingsError(
-            f"--device: expected cuda, cuda:1, cpu, mps or the like, got {name!r}"
-        ) from error

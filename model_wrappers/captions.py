@@ -10,10 +10,10 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from loguru import logger
 
@@ -25,8 +25,6 @@ from lmms_eval_captions.model_wrappers.identity import as_json, clip_stamp, dige
 from lmms_eval_captions.model_wrappers.no_caption import KIND, GeneralCaption, NoCaption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 Identity = tuple[str, str | None]
@@ -41,8 +39,7 @@ def launcher_number(env: Mapping[str, str], name: str, default: int) -> int:
     return int(text) if text.isdecimal() else default
 
 
-@dataclass(frozen=True, slots=True)
-class RunName:
+class RunName(NamedTuple):
     """The name of a run, and the role of this process in it."""
 
     name: str
@@ -50,18 +47,13 @@ class RunName:
     world_size: int = 1
     is_first: bool = True
     """True for the process that logs for its node, and for each without a shared name."""
-    remark: str = ""
-    """Remark for messages if the files may not be all of the run's."""
 
 
-def run_name(number: int = 1) -> RunName:
-    """Return the name of the run that this process belongs to.
+def _run_name(number: int) -> RunName:
+    """Return the name of the run, of this number in this process, that the process belongs to.
 
     The first process that asks puts the name into the store through which torch.distributed met,
     where the others find it, on any node. Without one, each process has a name of its own.
-
-    Args:
-        number: Number of this run in this process; all of its processes count alike.
     """
     env = os.environ
     rank, world_size = launcher_number(env, "RANK", 0), launcher_number(env, "WORLD_SIZE", 1)
@@ -74,82 +66,52 @@ def run_name(number: int = 1) -> RunName:
     # Importing it takes seconds; processes that have met have done so.
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not (distributed.is_available() and distributed.is_initialized()):
-        remark = (
-            f" (those of rank {rank} of {world_size}: join the paths that the processes name by a "
-            "plus sign)"
-        )
-        return RunName(f"{own}{suffix}", rank, world_size, remark=remark)
+        return RunName(f"{own}{suffix}", rank, world_size)
     store = distributed.distributed_c10d._get_default_store()
     agreed: str = store.compare_set("lmms_eval_captions/run", "", own).decode("ascii")
-    remark = ""
-    if launcher_number(env, "LOCAL_WORLD_SIZE", world_size) != world_size:
-        remark = (
-            " (if the nodes do not share that folder, those of this node's processes: join the "
-            "nodes' folders by a plus sign)"
-        )
     is_first = not launcher_number(env, "LOCAL_RANK", rank)
-    return RunName(f"{agreed}{suffix}", rank, world_size, is_first, remark)
+    return RunName(f"{agreed}{suffix}", rank, world_size, is_first)
 
 
 class CaptionLog:
     """The captions of one process, appended to a file that the model ``caption_file`` reads.
 
     Several processes of one run write files of their own into one folder, which ``caption_file``
-    reads as well.
-
-    Args:
-        cache: The cache folder; if it cannot be written, the system's temporary folder is used.
-        run: The run's name, by default found out.
-        captioner: Folder of the captioner whose captions they are, if they may be reused.
+    reads as well. If the cache folder cannot be written, the system's temporary folder is used.
+    ``captioner`` is the folder of the captioner, if its captions may be reused.
     """
 
     def __init__(self, cache: Path, run: RunName | None = None, captioner: str = "") -> None:
-        self._run = run or run_name()
+        self._run = run or _run_name(1)
         folders = [cache, Path(tempfile.gettempdir()) / "lmms-eval-captions"]
         self._targets = [folder / _FOLDER / captioner / self._run.name for folder in folders]
         self.path: Path | None = None
         """Path for ``caption_file``: the file of the captions so far, or the folder in a run of
         several processes; ``None`` before the first caption was saved."""
-        self._early: set[str] = set()
+        self._saved: set[str] = set()
         self._lock = threading.Lock()
 
-    def save(self, *, task: str, video_id: str, caption: str, aspect: str | None) -> None:
-        """Append one caption, unless it was saved early, and log once where captions are.
-
-        If nothing can be written, an error is logged and the run continues: lmms-eval's samples
-        still hold the caption.
-        """
-        if not self._early or digest_of(task, video_id, aspect, caption) not in self._early:
-            self._save({}, task, video_id, caption, aspect)
-
-    def save_early(
+    def save(
         self, *, task: str, video_id: str, caption: str, aspect: str | None, **more: object
     ) -> None:
-        """Append a caption as soon as it is written, before lmms-eval hands it to its task.
+        """Append one caption, unless it is there, and log once where captions are.
 
-        Args:
-            task: Its task.
-            video_id: Its video.
-            caption: As written; lmms-eval strips captions.
-            aspect: Its aspect.
-            more: ``key`` and ``tokens``, for reuse.
+        A captioner saves it as soon as it is written, with ``key`` and ``tokens`` for reuse; its
+        task saves it once more, stripped by lmms-eval. If nothing can be written, an error is
+        logged and the run continues: lmms-eval's samples still hold the caption.
         """
         digest = digest_of(task, video_id, aspect, caption.strip())
         # Two draws may be equal, and each is kept under a key of its own.
-        row = f"{digest} {more.get('key', '')}"
-        if row not in self._early:
-            self._early |= {digest, row}
-            self._save(more, task, video_id, caption, aspect)
-
-    def _save(
-        self, more: Mapping[str, object], task: str, video_id: str, text: str, aspect: str | None
-    ) -> None:
-        row: dict[str, object] = {**more, "task": task, "video_id": video_id, "caption": text}
-        if isinstance(text, NoCaption):
-            row |= {"caption": None, "reason": text.reason}
+        own = f"{digest} {more['key']}" if more else digest
+        if own in self._saved:
+            return
+        self._saved |= {digest, own}
+        row = {**more, "task": task, "video_id": video_id, "caption": caption}
+        if isinstance(caption, NoCaption):
+            row |= {"caption": None, "reason": caption.reason}
         if aspect is not None:
             row["aspect"] = aspect
-            if isinstance(text, GeneralCaption):
+            if isinstance(caption, GeneralCaption):
                 row["captions"] = KIND
         line = json.dumps(row).encode("ascii") + b"\n"
         is_alone = self._run.world_size == 1
@@ -163,31 +125,24 @@ class CaptionLog:
                     _append(file, line)
                 except OSError as error:
                     del self._targets[0]
-                    logger.error(
-                        "captions cannot be saved to {}: {}; {}",
-                        target,
-                        error,
-                        f"saving to {self._targets[0]} from here on"
-                        if self._targets
-                        else f"set {CACHE_VARIABLE} to a folder that can be written, or keep them "
-                        "with --log_samples --output_path",
+                    remedy = (
+                        f"set {CACHE_VARIABLE} to a folder that can be written, or keep them with "
+                        "--log_samples --output_path"
                     )
-                else:
-                    self._announce(file if is_alone else target)
-                    return
-
-    def _announce(self, path: Path) -> None:
-        if path == self.path:
-            return
-        self.path = path
-        if self._run.is_first:
-            logger.info(
-                "captions are saved to {} before they are judged; judge them again, without the "
-                "model, with --model caption_file --model_args path={}{}",
-                path,
-                path,
-                self._run.remark,
-            )
+                    if self._targets:
+                        remedy = f"saving to {self._targets[0]} from here on"
+                    logger.error("captions cannot be saved to {}: {}; {}", target, error, remedy)
+                    continue
+                path, before = file if is_alone else target, self.path
+                self.path = path
+                if self._run.is_first and path != before:
+                    logger.info(
+                        "captions are saved to {} before they are judged; judge them again, "
+                        "without the model, with --model caption_file --model_args path={}",
+                        path,
+                        path,
+                    )
+                return
 
 
 class RunCaptions:
@@ -220,7 +175,7 @@ class RunCaptions:
         """Return this process's log of captions, whatever the settings of the judge."""
         with self._lock:
             if self._log is None:
-                self._log = CaptionLog(cache_folder(), run_name(self._n_runs), self._captioner)
+                self._log = CaptionLog(cache_folder(), _run_name(self._n_runs), self._captioner)
             return self._log
 
     @property
@@ -246,18 +201,14 @@ class KeptCaptions:
 
     Those of videos are found by the captioner's identity, the clip's stamp, and the prompt with its
     generation settings; those drawn at random also by document, number among equal draws and
-    torch's seed. Captions of pictures are written, but not taken from earlier runs.
-
-    Args:
-        folder: Folder of the captioner's files; ``None`` neither takes captions nor keeps them for
-            later runs.
-        identity: ``Captioner.identity()`` as text.
+    torch's seed. Captions of pictures are written, but not taken from earlier runs. Without a
+    folder, captions are neither taken nor kept for later runs.
     """
 
     def __init__(self, folder: Path | None, identity: str) -> None:
         self.folder = folder
         self._identity = identity
-        self._lines: dict[bytes, tuple[Path, int]] = {}
+        self._lines: dict[str, tuple[Path, int]] = {}
         """File and position of each caption, by its key."""
         self._stamps: dict[Path, list[object]] = {}
         for file in sorted(folder.rglob("*.jsonl")) if folder and folder.is_dir() else ():
@@ -265,9 +216,8 @@ class KeptCaptions:
                 with file.open("rb") as lines:
                     at = 0
                     for line in lines:
-                        match = _KEYED.match(line)
-                        if match is not None and line.endswith(b"\n"):
-                            self._lines[bytes.fromhex(match[1].decode("ascii"))] = file, at
+                        if (match := _KEYED.match(line)) and line.endswith(b"\n"):
+                            self._lines[match[1].decode("ascii")] = file, at
                         at += len(line)
             except OSError as error:
                 logger.warning("kept captions cannot be read: {}", error)
@@ -288,20 +238,13 @@ class KeptCaptions:
         return taken, left
 
     def keep(self, asked: PlannedCaption, caption: Caption, text: str) -> None:
-        """Write a caption before the next one is written; an empty one is not kept for reruns.
-
-        Args:
-            asked: The caption and those that share it.
-            caption: The caption with its tokens.
-            text: Its text for lmms-eval.
-        """
+        """Write a caption before the next one is written; an empty one is not kept for reruns."""
         tokens = [caption.n_input_tokens, caption.n_output_tokens]
         more = {"key": asked.key, "tokens": tokens} if asked.key and text.strip() else {}
         foreign = [(asked.task, source_name(asked.source), None)] if more else []
         for task, video_id, aspect in asked.rows or foreign:
-            RUN_CAPTIONS.log().save_early(
-                task=task, video_id=video_id, caption=text, aspect=aspect, **more
-            )
+            log = RUN_CAPTIONS.log()
+            log.save(task=task, video_id=video_id, caption=text, aspect=aspect, **more)
 
     def _key(self, asked: PlannedCaption) -> str:
         """Return 32 hexadecimal digits, none if the file cannot be found or nothing is kept."""
@@ -322,7 +265,7 @@ class KeptCaptions:
         return digest_of(self._identity, clip, question, drawn)
 
     def _find(self, key: str) -> Caption | None:
-        line = self._lines.get(bytes.fromhex(key))
+        line = self._lines.get(key)
         if line is None:
             return None
         try:
@@ -340,9 +283,7 @@ class KeptCaptions:
 def open_kept(name: str, identity: Mapping[str, object]) -> KeptCaptions:
     """Open the captions of a captioner, below the cache folder, and save those of this run there.
 
-    Args:
-        name: Beginning of the folder's name.
-        identity: ``Captioner.identity()``.
+    ``name`` begins the folder's name; ``identity`` is ``Captioner.identity()``.
     """
     text = as_json(identity)
     digest, folder = digest_of(text)[:12], cache_folder() / _FOLDER

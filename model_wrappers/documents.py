@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.model_wrappers.caption_jobs import DocVisuals, Shown, Visuals, content_of
+from lmms_eval_captions.model_wrappers.caption_jobs import (
+    CaptionRequest,
+    DocVisuals,
+    Shown,
+    Source,
+    Visuals,
+    content_of,
+)
 from lmms_eval_captions.model_wrappers.video.pictures import is_picture, read_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lmms_eval_captions.model_wrappers.caption_jobs import CaptionRequest, Source
     from lmms_eval_captions.model_wrappers.video.clip import Clip
 
 Takes = Literal["videos", "one", "all"]
@@ -45,10 +49,6 @@ class Sources:
 
     One document of each task is read to see what the task shows. If that is pictures in memory, the
     others are left for the decoding threads: those of a complete benchmark fill any memory.
-
-    Args:
-        takes: Input that the captioner is written for.
-        captioner: Its name, for messages.
     """
 
     def __init__(self, takes: Takes, captioner: str) -> None:
@@ -64,11 +64,18 @@ class Sources:
             SettingsError: If it is nothing that the captioner is written for.
         """
 
+        def by_content(visual: object) -> object:
+            """Sort a file by what is in it; a captioner of videos reads stills as videos, too."""
+            if not isinstance(visual, Picture) or not isinstance(visual.raw, Path):
+                return visual
+            is_still = self._takes != "videos" and is_picture(visual.raw)
+            return visual if is_still else visual.raw
+
         def read() -> Visuals:
             visuals = request.visuals()
-            return replace(visuals, shown=tuple(map(self._by_content, visuals.shown)))
+            return visuals._replace(shown=tuple(map(by_content, visuals.shown)))
 
-        document = DocVisuals(request.task, request.split, request.doc_id, read)
+        document = DocVisuals(request.task, request.doc_id, read)
         if request.task in self._tasks_of_pictures:
             return document, request.prompt
         visuals = read()
@@ -88,20 +95,9 @@ class Sources:
             return document, request.prompt
         return replace(document, read=lambda: visuals), request.prompt
 
-    def _by_content(self, visual: object) -> object:
-        """Sort a file by what is in it; a captioner of videos reads stills as videos, too."""
-        if not isinstance(visual, Picture) or not isinstance(visual.raw, Path):
-            return visual
-        is_still = self._takes != "videos" and is_picture(visual.raw)
-        return visual if is_still else visual.raw
-
 
 def read_document(document: DocVisuals, takes: Takes, read_video: Callable[[Path], Clip]) -> Shown:
-    """Read what a document shows.
-
-    Raises:
-        DataError: If it cannot be read, or is nothing that the captioner is written for.
-    """
+    """Read what a document shows; a ``DataError`` if it cannot be captioned."""
     visuals = document.read()
     reason = _refusal(takes, visuals)
     if reason is not None:
@@ -114,18 +110,14 @@ def read_document(document: DocVisuals, takes: Takes, read_video: Callable[[Path
 
 
 def visuals_of(shown: object) -> Visuals:
-    """Sort what ``doc_to_visual`` of a task returned.
-
-    Raises:
-        DataError: If it is neither pictures nor videos.
-    """
+    """Sort what ``doc_to_visual`` of a task returned; a ``DataError`` if it cannot be shown."""
 
     def flat(visual: object) -> list[object]:
         if isinstance(visual, list | tuple):
             return [part for some in visual for part in flat(some)]
-        return [] if visual is None else [visual]
+        return [] if visual is None else [_sorted(visual)]
 
-    return Visuals(tuple(_sorted(visual) for visual in flat(shown)))
+    return Visuals(tuple(flat(shown)))
 
 
 def question_of(messages: Sequence[Mapping[str, object]], prompt: str) -> Visuals:
@@ -135,9 +127,6 @@ def question_of(messages: Sequence[Mapping[str, object]], prompt: str) -> Visual
         messages: Of lmms-eval's chat form: ``role``, and ``content`` that is a text or a list of
             ``{"type": "text", "text": ...}`` and ``{"type": "image" or "video", "url": ...}``.
         prompt: The request's own, for messages that show something and ask nothing.
-
-    Raises:
-        DataError: If the messages are a conversation, or hold anything else.
     """
     shown: list[object] = []
     parts: list[str | int] = []
@@ -154,8 +143,13 @@ def question_of(messages: Sequence[Mapping[str, object]], prompt: str) -> Visual
                 parts.append(item if isinstance(item, str) else str(item["text"]))
                 is_asked |= role == "user"
             else:
+                kind = str(item.get("type"))
+                if kind not in ("image", "video"):
+                    raise DataError(f"expected messages of texts, pictures and videos, got {kind}")
+                visual = item.get("url", item.get(kind))
+                is_file = isinstance(visual, str | Path)
                 parts.append(len(shown))
-                shown.append(_shown_in(item))
+                shown.append(_sorted({**item, "url": visual} if is_file else visual, kind))
     if not is_asked:
         parts.append(prompt)
     texts = [part for part in parts if isinstance(part, str)]
@@ -179,17 +173,6 @@ def _refusal(takes: Takes, visuals: Visuals) -> str | None:
     return None
 
 
-def _shown_in(item: Mapping[str, object]) -> object:
-    """Return what a part of a message shows."""
-    kind = str(item.get("type"))
-    if kind not in ("image", "video"):
-        raise DataError(f"expected messages of texts, pictures and videos, got {kind}")
-    visual = item.get("url", item.get(kind))
-    if isinstance(visual, str | Path):
-        return _sorted({**item, "url": visual}, kind)
-    return _sorted(visual, kind)
-
-
 def _sorted(visual: object, kind: str = "") -> object:
     """Return a video's path or a ``Picture``; nothing is opened before its turn.
 
@@ -199,41 +182,35 @@ def _sorted(visual: object, kind: str = "") -> object:
     """
     from PIL.Image import Image
 
+    is_sound = False
     if isinstance(visual, Mapping):
-        raw = visual.get("bytes")
-        if isinstance(raw, bytes) and raw:
-            return Picture(raw)
+        if isinstance(visual.get("bytes"), bytes) and visual["bytes"]:
+            return Picture(visual["bytes"])
         given = (visual.get(key) for key in _FILE_KEYS)
         name = next((value for value in given if isinstance(value, str | Path)), None)
         if name is None:
             raise DataError(
                 f"expected a picture or a video, got something with {', '.join(map(str, visual))}"
             )
-        if visual.get("type") == "audio":
-            raise DataError(f"expected a picture or a video, got sound: {name}")
         if any(visual.get(key) is not None for key in _PART_KEYS):
             raise DataError(
                 f"expected complete videos, got a part of {name}: captioners caption one video; "
                 f"{_USE_OTHERS}"
             )
-        return _of_name(str(name), kind)
-    if isinstance(visual, str | Path):
-        return _of_name(str(visual), kind)
-    is_array = isinstance(visual, np.ndarray) and visual.ndim in (2, 3)
-    if is_array or isinstance(visual, Image) or (isinstance(visual, bytes) and visual):
-        return Picture(visual)
-    raise DataError(
-        f"expected a picture, or the path of a video or picture, got {type(visual).__name__}"
-    )
-
-
-def _of_name(name: str, kind: str) -> object:
-    ending = Path(name).suffix.lower()
+        is_sound, visual = visual.get("type") == "audio", name
+    if not isinstance(visual, str | Path):
+        is_array = isinstance(visual, np.ndarray) and visual.ndim in (2, 3)
+        if is_array or isinstance(visual, Image) or (isinstance(visual, bytes) and visual):
+            return Picture(visual)
+        raise DataError(
+            f"expected a picture, or the path of a video or picture, got {type(visual).__name__}"
+        )
+    name, ending = str(visual), Path(visual).suffix.lower()
     if name.startswith(("http://", "https://", "data:")):
         raise DataError(
             f"expected a file of this machine, got the address {name:.80}: fetch it first"
         )
-    if ending in _SOUND_ENDINGS:
+    if is_sound or ending in _SOUND_ENDINGS:
         raise DataError(f"expected a picture or a video, got sound: {name}")
     path = Path(name.removeprefix("file://"))
     is_image = kind == "image" if kind else ending in _PICTURE_ENDINGS

@@ -50,13 +50,9 @@ def stamped(arguments: Mapping[str, object]) -> dict[str, object]:
 
 
 def clip_stamp(path: Path) -> list[object]:
-    """Return a clip's name, size and a digest of samples of it, read at five places.
-
-    Raises:
-        OSError: If it is no regular file that can be read: opening a pipe would wait for ever.
-    """
+    """Return a clip's name, size and a digest of samples of it, read at five places."""
     status = path.stat()
-    if not S_ISREG(status.st_mode):
+    if not S_ISREG(status.st_mode):  # opening a pipe would wait for ever
         raise OSError(f"{path} is no regular file")
     digest = blake2b(digest_size=16)
     with path.open("rb") as file:

@@ -6,15 +6,12 @@ import difflib
 import inspect
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lmms_eval_captions.judges.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def refuse_unknown(model: str, *, known: Iterable[str], unknown: Iterable[str]) -> None:
@@ -70,6 +67,12 @@ def at_least_one(name: str, value: object) -> int:
     return int(text)
 
 
+def one_of(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise a ``SettingsError`` if a value is none of the choices."""
+    if value not in choices:
+        raise SettingsError(f"{name}={value!r} is not one of {', '.join(choices)}")
+
+
 def true_or_false(name: str, value: object) -> bool:
     """Return a switch; lmms-eval makes ``true`` and ``false``, in any case, a ``bool``."""
     if not isinstance(value, bool):
@@ -107,27 +110,25 @@ def mapping_of(name: str, value: object) -> dict[str, object]:
     if isinstance(value, Mapping):
         return {str(key): item for key, item in value.items()}
     text = str(value).strip().strip("'")
-    try:
-        given = json.loads(text)
-    except ValueError:
+
+    def plain(text: str) -> object:
+        """Return a value as JSON has it, else as text."""
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+
+    given = plain(text)
+    if isinstance(given, str):
         pairs = [part.partition(":") for part in text.split(";") if part.strip()]
         if text[:1] not in "{[" and pairs and all(sign and key for key, sign, _ in pairs):
-            return {key.strip(): _plain(item.strip()) for key, _, item in pairs}
-        given = None
+            return {key.strip(): plain(item.strip()) for key, _, item in pairs}
     if not isinstance(given, dict):
         raise SettingsError(
             f"--model_args: {name}: expected a JSON object such as "
             f"""{name}={{"name": 1}}, or name:value;name:value, got {value!r}"""
         )
     return given
-
-
-def _plain(text: str) -> object:
-    """Return a value as JSON has it, else as text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 DEFAULT_MAX_NEW_TOKENS = 1024
@@ -153,8 +154,7 @@ class Generation:
         """Read the settings of an lmms-eval request (``generation_kwargs``, ``--gen_kwargs``).
 
         A temperature above 0 means sampling unless ``do_sample`` says otherwise. Settings that no
-        captioner knows are left out, as lmms-eval's own wrappers do; a value of the wrong kind, or
-        out of its bounds, is a ``SettingsError``.
+        captioner knows are left out, as lmms-eval's own wrappers do.
 
         >>> Generation.read({"max_new_tokens": 64, "temperature": 0.7, "until": ["##"]})
         ... # doctest: +NORMALIZE_WHITESPACE

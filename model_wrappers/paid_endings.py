@@ -21,17 +21,19 @@ def finishing(finish: Callable[[], object]) -> Iterator[None]:
     """Have something done where a block is left before its end, whatever ends it.
 
     SIGTERM, which would end the process on the spot, unwinds the block first, and then ends it as
-    it does; where somebody else handles it, or in a thread, it is left alone.
-
-    Args:
-        finish: What is done; a second Ctrl-C, or SIGTERM, ends it, too.
+    it does; where somebody else handles it, or in a thread, it is left alone. A second Ctrl-C, or
+    SIGTERM, ends ``finish``, too.
     """
+
+    def terminate(*_: object) -> NoReturn:
+        raise Terminated
+
     is_ours = (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     )
     if is_ours:
-        signal.signal(signal.SIGTERM, _terminate)
+        signal.signal(signal.SIGTERM, terminate)
     is_terminated = False
     try:
         yield
@@ -46,7 +48,3 @@ def finishing(finish: Callable[[], object]) -> Iterator[None]:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if is_terminated:
             os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _terminate(*_: object) -> NoReturn:
-    raise Terminated

@@ -6,17 +6,23 @@ import time
 from collections import Counter, defaultdict, deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob, content_of
+from lmms_eval_captions.model_wrappers.caption_jobs import (
+    Batch,
+    CaptionJob,
+    Shown,
+    Source,
+    content_of,
+)
 from lmms_eval_captions.model_wrappers.model_args import Generation
 from lmms_eval_captions.model_wrappers.video.decoders import DECODERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import Shown, Source
 
 _PAUSE_S: Final = 0.02
 
@@ -70,21 +76,15 @@ def merge_twins(planned: Iterable[PlannedCaption]) -> list[PlannedCaption]:
 def make_batches(
     planned: Sequence[PlannedCaption],
     batch_size: int,
-    cost: Callable[[Source], float],
+    cost: Callable[[Path], float],
     together: int = 1,
 ) -> list[list[PlannedCaption]]:
     """Return batches of requests with equal settings, in the order in which they are best run.
 
     The prompts of one clip follow each other, so that it is decoded once and dropped. Costly clips
     come first: a lack of memory shows at the start, batches hold clips of like cost, and the
-    estimate of the time left errs on the long side.
-
-    Args:
-        planned: The captions to write.
-        batch_size: Most captions of a batch, >= 1.
-        cost: Cost of a source, in any unit.
-        together: Prompts of one source that stay together, even beyond ``batch_size``; with 1
-            every batch except the last is full.
+    estimate of the time left errs on the long side. So many prompts of one source as ``together``
+    stay in one batch, even beyond ``batch_size``.
     """
     # Pictures and clips cost too differently to wait for each other.
     by_settings: dict[object, dict[Source, list[PlannedCaption]]] = defaultdict(
@@ -94,9 +94,12 @@ def make_batches(
         by_settings[asked.generation, type(asked.source)][asked.source].append(asked)
     n_unit = max(batch_size, together) if together > 1 else 1
     batches: list[list[PlannedCaption]] = []
+    costs: dict[Source, float] = {
+        p.source: cost(p.source) for p in planned if isinstance(p.source, Path)
+    }
     for sources in by_settings.values():
         batches.append([])
-        for source in sorted(sources, key=cost, reverse=True):
+        for source in sorted(sources, key=lambda source: costs.get(source, 0.0), reverse=True):
             for at in range(0, len(sources[source]), n_unit):
                 unit = sources[source][at : at + n_unit]
                 if batches[-1] and len(batches[-1]) + len(unit) > batch_size:
@@ -105,8 +108,7 @@ def make_batches(
     return batches
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReadyBatch:
+class ReadyBatch(NamedTuple):
     """A batch whose clips are decoded."""
 
     planned: Sequence[PlannedCaption]
@@ -121,16 +123,8 @@ class DecodeAhead:
     """Iterates over prepared batches, in order; at most ``n_ahead`` wait next to the one in use.
 
     A clip that several batches ask for in a row is decoded once and dropped after the last of
-    them, so that memory holds the frames of ``n_ahead + 1`` batches at most.
-
-    Args:
-        batches: The captions to write, in order.
-        decode: Reads one source; called in several threads at once.
-        prepare: The captioner's own. If it raises a ``DataError``, jobs are tried one by one, and
-            the culprits are left out.
-        n_threads: Clips decoded at once, >= 1.
-        n_ahead: Batches prepared in advance, >= 1.
-        n_preparers: Batches prepared at once, >= 1.
+    them, so that memory holds the frames of ``n_ahead + 1`` batches at most. If ``prepare`` raises
+    a ``DataError``, jobs are tried one by one, and the culprits are left out.
     """
 
     def __init__(
@@ -219,8 +213,13 @@ class DecodeAhead:
             )
             usable.append((asked, job))
         generation = planned[0].generation
+
+        def prepared() -> Batch | None:
+            jobs = [job for _, job in usable]
+            return Batch(jobs, generation, self._prepare(jobs, generation)) if jobs else None
+
         try:
-            batch = self._batch(usable, generation)
+            batch = prepared()
         except DataError:
             tried, usable = usable, []
             for asked, job in tried:
@@ -230,11 +229,5 @@ class DecodeAhead:
                     broken.append((asked, str(error)))
                 else:
                     usable.append((asked, job))
-            batch = self._batch(usable, generation)
+            batch = prepared()
         return ReadyBatch([asked for asked, _ in usable], batch, broken)
-
-    def _batch(
-        self, jobs: Sequence[tuple[PlannedCaption, CaptionJob]], generation: Generation
-    ) -> Batch | None:
-        chosen = [job for _, job in jobs]
-        return Batch(chosen, generation, self._prepare(chosen, generation)) if chosen else None

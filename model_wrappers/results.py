@@ -7,7 +7,6 @@ import time
 from collections import Counter, deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from lmms_eval.api.instance import GenerationResult, TokenCounts
@@ -15,13 +14,12 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError
 from lmms_eval_captions.judges.files import whole
-from lmms_eval_captions.model_wrappers.caption_jobs import Caption, source_name
+from lmms_eval_captions.model_wrappers.caption_jobs import Answer, Caption, source_name
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from lmms_eval_captions.model_wrappers.caption_jobs import Answer
     from lmms_eval_captions.model_wrappers.pipeline import PlannedCaption
 
 R = TypeVar("R")
@@ -57,12 +55,7 @@ class Outcome:
     ) -> None:
         """Record a document that gets no caption; log the clip once, and ``SHOWN`` for one reason.
 
-        Args:
-            name: The clip's.
-            document: Task and number.
-            reason: Why there is none.
-            positions: Indices of the requests.
-            is_quiet: If nothing is logged until the closing report.
+        ``is_quiet`` leaves that to the closing report; ``positions`` are those of its requests.
         """
         name, reason = whole(name), whole(reason)
         self.failures[document] = f"{name}: {reason}"
@@ -86,10 +79,8 @@ class Outcome:
         'computing 75%, waiting for frames 25%'
         """
         total_s = self.compute_s + self.wait_s
-        if not total_s:
-            return ""
-        waiting = self.wait_s / total_s
-        return f"computing {1 - waiting:.0%}, waiting for frames {waiting:.0%}"
+        waiting = self.wait_s / total_s if total_s else 0.0
+        return f"computing {1 - waiting:.0%}, waiting for frames {waiting:.0%}" if total_s else ""
 
     def report(self) -> None:
         """Log the rate, the shares of time, and every document without a caption."""
@@ -112,9 +103,7 @@ class Outcome:
 class Results:
     """Return value of one call of ``generate_until``, as it comes about.
 
-    Args:
-        outcome: Counts of the call.
-        keep: Saves a caption with what asked for it and its text; called in any thread.
+    ``keep`` saves a caption with what asked for it and its text; it is called in any thread.
     """
 
     def __init__(
@@ -131,9 +120,14 @@ class Results:
             self.outcome.n_captions += 1
             self.reuse(planned, Caption(answer) if isinstance(answer, str) else answer)
             return
+
+        def keep(done: Future[Caption]) -> None:
+            if not done.cancelled() and done.exception() is None:
+                self._keep(planned, done.result(), _text(planned, done.result()))
+
         self._promises.append((planned, answer))
         # As it comes: a run may end before its turn to be waited for.
-        answer.add_done_callback(partial(self._keep_promised, planned))
+        answer.add_done_callback(keep)
         while self._promises and _has_come(self._promises[0][1]):
             self._redeem(*self._promises.popleft())
 
@@ -167,11 +161,6 @@ class Results:
             self.outcome.n_captions += 1
             self._set(planned, caption)
 
-    def _keep_promised(self, planned: PlannedCaption, done: Future[Caption]) -> None:
-        if not done.cancelled() and done.exception() is None:
-            caption = done.result()
-            self._keep(planned, caption, _text(planned, caption))
-
     def _set(self, planned: PlannedCaption, caption: Caption) -> None:
         counts = caption.n_input_tokens, caption.n_output_tokens
         tokens = [] if counts == (None, None) else [TokenCounts(*counts)]
@@ -190,18 +179,12 @@ def _text(planned: PlannedCaption, caption: Caption) -> str:
 
 def _has_come(promise: Future[Caption]) -> bool:
     """Return if there is a caption, or a reason for none; a mistake ends the run in its turn."""
-    if not promise.done() or promise.cancelled():
-        return False
-    return isinstance(promise.exception(), CaptionsError | None)
+    is_done = promise.done() and not promise.cancelled()
+    return is_done and isinstance(promise.exception(), CaptionsError | None)
 
 
 class Promises:
-    """Captions in flight, of which it bounds the number.
-
-    Args:
-        most: Captions under way at once, >= 1.
-        words: Describes an error that is none of this package's.
-    """
+    """Captions in flight, at most ``most``; ``words`` describes errors of other packages."""
 
     def __init__(self, most: int, words: Callable[[BaseException], str] = repr) -> None:
         self._under_way = threading.Semaphore(most)
@@ -210,12 +193,7 @@ class Promises:
     def caption(
         self, ask: Callable[[], Future[R]], read: Callable[[R], Caption]
     ) -> Future[Caption]:
-        """Ask as soon as there is room, and return the promise; it is settled however that ends.
-
-        Args:
-            ask: Asks someone.
-            read: Makes a caption of the answer; may raise a ``CaptionError``.
-        """
+        """Ask as soon as there is room, and return the promise; it is settled however that ends."""
         self._under_way.acquire()
         try:
             asked = ask()

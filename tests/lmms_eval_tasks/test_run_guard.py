@@ -126,7 +126,7 @@ def test_ctrl_c_while_captions_are_made_says_where_they_are(bench: pytest.Monkey
     bench.setattr(run_guard, "SESSION", Session())
 
     def caption(**_: object) -> None:
-        RUN_CAPTIONS.log().save_early(task="t", video_id="v", caption="A dog.", aspect=None)
+        RUN_CAPTIONS.log().save(task="t", video_id="v", caption="A dog.", aspect=None)
         _interrupted()
 
     with pytest.raises(KeyboardInterrupt):

@@ -61,8 +61,6 @@ def start(model: str, arguments: str, **further: object) -> Any:
         ("caption_file", "pth=a", "caption_file does not know"),
         ("caption_auroracap", "pretrained=/models/mine", "there is no folder"),
         ("caption_auroracap", "pretrained=no/such", "no/such cannot be downloaded"),
-        ("caption_auroracap", "slowfast=no", "slowfast=true or"),
-        ("caption_auroracap", "keep_aspect=no", "keep_aspect=true or"),
         ("caption_auroracap", "system_prompt=no", "system_prompt=true or"),
         ("caption_custom", "my_file.py:Mine", "--model_args: expected name=value"),
     ],
