@@ -225,9 +225,9 @@ class PrefixSharing:
     def _objection(
         self, part: SharedPart, jobs: Sequence[CaptionJob], settings: GenerationConfig
     ) -> str:
-        """Compare the first logits of the shortest and longest prompt with those of full inputs.
+        """Return why prefixes cannot be shared; empty if they can.
 
-        Return why prefixes cannot be shared; empty if they can.
+        The first logits of the shortest and longest prompt are compared with those of full inputs.
         """
         by_length = sorted(range(len(part.jobs)), key=lambda index: len(part.tails[index]))
         chosen = [by_length[0], by_length[-1]]
