@@ -142,13 +142,14 @@ def _problems(task: TaskResults, signature: Signature, limits: Limits) -> Iterat
     unscored, unavailable, too_many = signature.unscored, signature.unavailable, ""
     if unscored and unscored.exceeds(limits.max_unscored):
         share = f" ({unscored.n / unscored.of:.2%})" if unscored.of else ""
-        helps = help_against(task.unscored_reasons)
+        helps = help_against(task.unscored_reasons, task.unscored_kinds)
         too_many = f"{unscored.n} of {unscored.of} questions are unscored{share}: {helps}"
     # A metric that its signature says is unavailable (no tokenizer) is nan for that reason.
     missing = [m for m, value in task.scores.items() if isnan(value) and m not in unavailable]
     if missing:
         are = "is" if len(missing) == 1 else "are"
-        yield f"{', '.join(missing)} {are} nan: {too_many or help_against(task.unscored_reasons)}"
+        why = too_many or help_against(task.unscored_reasons, task.unscored_kinds)
+        yield f"{', '.join(missing)} {are} nan: {why}"
     elif too_many:
         yield too_many
     if not limits.accept_doubts:

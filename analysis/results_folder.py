@@ -13,6 +13,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json, read_whole
 from lmms_eval_captions.lmms_eval_tasks import verdict_file
 from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW, Measured
+from lmms_eval_captions.lmms_eval_tasks.records import KINDS, Kind
 from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, OURS, RESULTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.paths import logs_of_run
@@ -85,6 +86,15 @@ class TaskResults:
         reasons = member(self.judging, "unscored", "reasons")
         items = reasons.items() if isinstance(reasons, dict) else ()
         return {str(reason): n for reason, n in items if isinstance(n, int)}
+
+    @property
+    def unscored_kinds(self) -> dict[Kind, int]:
+        """Kind of reason to the number of unscored questions; empty if not known."""
+        unscored = self.judging.get("unscored")
+        kinds = unscored.get("reasons_by_kind") if isinstance(unscored, dict) else None
+        if not isinstance(kinds, dict):
+            return {}
+        return {kind: n for kind, n in kinds.items() if kind in KINDS and isinstance(n, int)}
 
     @property
     def doubts(self) -> list[str]:

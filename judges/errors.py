@@ -15,9 +15,9 @@ BROKEN_OFF: Final = "connection broken off"
 NOT_CONNECTED: Final = "not connected"
 """Kinds of :class:`JudgeUnavailableError` that others tell apart."""
 
-Failure = Literal["unreadable", "refused", "unavailable", "silent", "stopped"]
+Failure = Literal["unreadable", "refused", "unavailable", "silent", "never", "limit", "stopped"]
 """Kind of failure: no readable reply, refused by the endpoint, no reply, no reply to any request,
-or nothing more is asked of the model."""
+nor ever one, the limit of cost is reached, or nothing more is asked of the model."""
 
 
 class CaptionsError(Exception):
@@ -118,6 +118,24 @@ class EndpointSilentError(JudgeStoppedError):
     """The endpoint has answered nothing for longer than is waited: an outage."""
 
     failure: ClassVar[Failure] = "silent"
+
+
+class NeverAnsweredError(EndpointSilentError):
+    """The endpoint has answered nothing at all."""
+
+    failure: ClassVar[Failure] = "never"
+
+
+class JudgingEndedError(JudgeStoppedError):
+    """Judging ended before this was asked; a rerun asks it."""
+
+    failure: ClassVar[Failure] = "unavailable"
+
+
+class CostLimitError(JudgeStoppedError):
+    """The next request might exceed the limit of cost."""
+
+    failure: ClassVar[Failure] = "limit"
 
 
 class BlindModelError(JudgeStoppedError):

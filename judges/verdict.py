@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
+from lmms_eval_captions.judges.errors import Failure
 
 Match = Literal["yes", "no"]
 Correctness = Literal["correct", "partial", "neutral", "wrong"]
@@ -33,6 +34,8 @@ class Judgement:
     reply: str = ""
     reason: str | None = None
     """Why the question is unscored, else ``None``."""
+    failure: Failure | None = None
+    """Kind of that reason."""
     cached: bool = False
     usage: Usage = NO_USAGE
 

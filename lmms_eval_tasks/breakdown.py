@@ -12,7 +12,7 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
-from lmms_eval_captions.lmms_eval_tasks.caption_doubts import suspicious
+from lmms_eval_captions.lmms_eval_tasks.doubts import suspicious
 from lmms_eval_captions.lmms_eval_tasks.intervals import (
     BESIDE,
     CI_HIGH,
@@ -112,11 +112,7 @@ def _scores_by_run(
 
 
 def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]) -> Breakdown:
-    """Return every metric for every group of questions.
-
-    Args:
-        benchmark: Its metrics, and its sections in their order.
-        records: The captions of a task or a pooled group.
+    """Return every metric for every group of questions of a task or a pooled group.
 
     Returns:
         Groups that have questions: those that the benchmark names, then the others, the largest
@@ -142,12 +138,12 @@ def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord])
     for name in benchmark.metrics:
         for of_cell in figures:
             of_cell.update(_figures(name, *next(intervals)))
-    headline = benchmark.metrics[benchmark.headline]
+    n_values = benchmark.metrics[benchmark.headline].n_values
     order: dict[str, Sequence[str]] = {ALL[0]: (ALL[1],), **benchmark.sections}
     breakdown: Breakdown = {section: {} for section in order}
     for ((section, name), cell), of_cell in zip(cells.items(), figures, strict=True):
-        runs = _values(cell, list(cell), records, benchmark.headline, headline.n_values)
-        of_cell[N_QUESTIONS], of_cell[N_UNSCORED] = counts_in(runs, headline.n_values)
+        runs = _values(cell, list(cell), records, benchmark.headline, n_values)
+        of_cell[N_QUESTIONS], of_cell[N_UNSCORED] = counts_in(runs, n_values)
         breakdown.setdefault(section, {})[name] = of_cell
     return {
         section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
@@ -163,11 +159,9 @@ def _cells(
     cells: dict[tuple[str, str], _Cell] = {}
     for index, record in enumerate(records):
         for run, captions in enumerate(runs):
-            n_questions = len(captions[index]) // n_values
-            named = {section: names[run] for section, names in record.groups.items() if n_questions}
-            for question in range(n_questions):
-                groups = [(section, names[question]) for section, names in named.items()]
-                for section, name in (ALL, *groups):
+            for question in range(len(captions[index]) // n_values):
+                names = ((of, groups[run][question]) for of, groups in record.groups.items())
+                for section, name in (ALL, *names):
                     if name is not None:
                         cell = cells.setdefault((section, name), {})
                         cell.setdefault(index, [[] for _ in runs])[run].append(question)
@@ -182,13 +176,10 @@ def _values(
     runs: list[list[list[Any]]] = [[[] for _ in chosen] for _ in range(n_runs)]
     for position, index in enumerate(chosen):
         for run, questions in enumerate(cell.get(index, ())):
-            if questions:
-                values = records[index].values[name][run]
-                runs[run][position] = [
-                    value
-                    for question in questions
-                    for value in values[question * n_values : (question + 1) * n_values]
-                ]
+            for question in questions:
+                first = question * n_values
+                values = records[index].values[name][run][first : first + n_values]
+                runs[run][position].extend(values)
     return runs
 
 
@@ -204,7 +195,7 @@ def _in_order(
     groups: Mapping[str, dict[str, Figure]], first: Sequence[str]
 ) -> dict[str, dict[str, Figure]]:
     others = [name for name in groups if name not in first]
-    others.sort(key=lambda name: -_count(groups[name], N_QUESTIONS))
+    others.sort(key=lambda name: -(_number(groups[name], N_QUESTIONS) or 0))
     return {name: groups[name] for name in (*first, *others) if name in groups}
 
 
@@ -239,18 +230,15 @@ def _rows(section: str, groups: Mapping[str, Figures]) -> list[list[str]]:
     """Return the header and the lines of a section."""
     first = next(iter(groups.values()))
     metrics = [name for name in first if name not in _COUNTS and not name.endswith(BESIDE)]
-    columns = [
-        [f"  {name}" for name in groups],
-        *(_column(metric, list(groups.values())) for metric in metrics),
-        *([f"{_count(figures, name):,}" for figures in groups.values()] for name in _COUNTS),
-    ]
-    return [[section, *metrics, *_COUNTS.values()], *map(list, zip(*columns, strict=True))]
-
-
-def _column(metric: str, groups: list[Figures]) -> list[str]:
-    highs = [_number(figures, f"{metric}_{CI_HIGH}") or 0.0 for figures in groups]
-    digits = 1 if max(highs) >= _ONE_DIGIT else 2
-    return [_cell_text(metric, figures, digits) for figures in groups]
+    rows = [[section, *metrics, *_COUNTS.values()]]
+    digits = {}
+    for metric in metrics:
+        highs = [_number(figures, f"{metric}_{CI_HIGH}") or 0.0 for figures in groups.values()]
+        digits[metric] = 1 if max(highs) >= _ONE_DIGIT else 2
+    for name, figures in groups.items():
+        cells = [_cell_text(metric, figures, digits[metric]) for metric in metrics]
+        rows.append([f"  {name}", *cells, *(f"{figures[count]:,}" for count in _COUNTS)])
+    return rows
 
 
 def _cell_text(metric: str, figures: Figures, digits: int) -> str:
@@ -260,8 +248,8 @@ def _cell_text(metric: str, figures: Figures, digits: int) -> str:
     low, high = (_number(figures, f"{metric}_{end}") for end in (CI_LOW, CI_HIGH))
     if low is None or high is None:
         return f"{value:.2f}"
-    is_guess = bool(figures.get(f"{metric}_{CI_NOTE}"))
-    return f"{value:.2f} [{low:.{digits}f}, {high:.{digits}f}]{'*' if is_guess else ''}"
+    mark = "*" if figures.get(f"{metric}_{CI_NOTE}") else ""
+    return f"{value:.2f} [{low:.{digits}f}, {high:.{digits}f}]{mark}"
 
 
 def _legend(groups: list[Figures]) -> Iterator[str]:
@@ -284,8 +272,3 @@ def _legend(groups: list[Figures]) -> Iterator[str]:
 def _number(figures: Figures, name: str) -> float | None:
     value = figures.get(name)
     return value if isinstance(value, int | float) else None
-
-
-def _count(figures: Figures, name: str) -> int:
-    n = figures[name]
-    return n if isinstance(n, int) else 0

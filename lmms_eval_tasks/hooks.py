@@ -19,11 +19,10 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.breakdown import report
 from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judge_check import choose_questions
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import JudgedCaption, read_whole
 from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, resolve
+from lmms_eval_captions.lmms_eval_tasks.records import Kind, PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
-from lmms_eval_captions.lmms_eval_tasks.sample_scores import read_items, score_items
+from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit
 from lmms_eval_captions.lmms_eval_tasks.this_run import AccountedRecord, FinishedTask
@@ -39,8 +38,8 @@ Aggregation = Callable[..., float]
 """Aggregation of a metric's items; lmms-eval adds its command line as ``args``."""
 UNSCORED: Final = "unscored"
 
-_KNOWING: Final = threading.Lock()
-"""Held while it is found out what is known: lmms-eval hands captions in by several threads."""
+_FINDING_OUT: Final = threading.Lock()
+"""lmms-eval hands captions in by several threads."""
 
 
 class Hooks(Generic[Q, J]):
@@ -48,8 +47,8 @@ class Hooks(Generic[Q, J]):
 
     def __init__(self, benchmark: Benchmark[Q, J]) -> None:
         self.benchmark = benchmark
-        self._find_out: dict[str, Callable[[], tuple[str, str] | None]] = {}
-        self._why_not: dict[str, str | None] = {}
+        self._find_out: dict[str, Callable[[], tuple[str, str, Kind] | None]] = {}
+        self._why_not: dict[str, tuple[str, Kind]] = {}
 
     def __repr__(self) -> str:
         # lmms-eval writes the text of every hook into its results: no address belongs there.
@@ -124,17 +123,15 @@ class Hooks(Generic[Q, J]):
         """Submit one caption; the items fill in place once it is judged."""
         why_not = self._why_not_ask(self.benchmark.task_of(doc).name)
         judged = submit(self.benchmark, doc, whole(results[0]), why_not=why_not)
-        items: dict[str, Callable[[JudgedCaption[J]], Item]] = {
-            metric: partial(JudgedCaption.item, benchmark=self.benchmark, name=metric)
-            for metric in self.benchmark.metrics
+        items = {
+            name: PendingRecord(lambda name=name: judged().item(self.benchmark, name))  # type: ignore[misc] # one for each
+            for name in self.benchmark.metrics
         }
-        items[UNSCORED] = lambda caption: caption.record.head()
         # One is enough to take along what this rank has asked.
-        kinds = {self.benchmark.headline: AccountedRecord}
-        return {
-            name: kinds.get(name, PendingRecord)(partial(_made, judged, item))
-            for name, item in items.items()
-        }
+        headline = self.benchmark.headline
+        items[headline] = AccountedRecord(lambda: judged().item(self.benchmark, headline))
+        items[UNSCORED] = PendingRecord(lambda: (judged().record, judged().record.head()))
+        return items
 
     @property
     def metric_list(self) -> list[dict[str, object]]:
@@ -175,39 +172,37 @@ class Hooks(Generic[Q, J]):
         self._why_not.pop(task, None)
         self._find_out[task] = partial(why_not_ask, self.benchmark, docs, captions)
 
-    def _why_not_ask(self, task: str) -> str | None:
-        """Why the judge is not to be asked about a task's captions, said once."""
-        with _KNOWING:
+    def _why_not_ask(self, task: str) -> tuple[str, Kind] | None:
+        """Return why the judge is not to be asked about a task's captions; log it once."""
+        with _FINDING_OUT:
             find_out = self._find_out.pop(task, None)
-            if find_out is not None:
-                why_not, help_ = find_out() or (None, "")
-                self._why_not[task] = why_not
-                if why_not is not None:
-                    logger.error("{}: {}. {}", task, why_not, help_)
+            found = None if find_out is None else find_out()
+            if found is not None:
+                words, help_, kind = found
+                logger.error("{}: {}. {}", task, words, help_)
+                self._why_not[task] = words, kind
             return self._why_not.get(task)
 
     def aggregate(self, metric: str) -> Aggregation:
         """The aggregation of one of the benchmark's metrics."""
         return partial(self._aggregate, metric)
 
-    def aggregate_unscored(self, items: Sequence[Item]) -> int:
+    def aggregate_unscored(self, items: Sequence[PendingRecord]) -> int:
         """Return the number of questions without a verdict, over all captions and judge runs."""
-        return total_unscored([CaptionRecord.read(item) for item in resolve(items)])
+        return total_unscored([item.record for item in items])
 
     def _aggregate(
-        self, name: str, items: Sequence[Item], args: argparse.Namespace | None = None
+        self, name: str, items: Sequence[PendingRecord], args: argparse.Namespace | None = None
     ) -> float:
         """Return a metric; the headline also reports the task and keeps it for the end."""
-        complete = resolve(items)
-        records = read_items(self.benchmark, name, complete)
+        records = [item.record for item in items]
         # lmms-eval takes the standard error of what is in the items once this returns.
-        score_items(self.benchmark, name, complete, records)
+        score_items(self.benchmark, name, items)
         score = score_of(self.benchmark, name, records)
         if name == self.benchmark.headline and records:
             task = records[0].task
-            whole = [read_whole(self.benchmark, item) for item in complete]
             SESSION.anchors.forget(task)
-            report(FinishedTask(self.benchmark, whole, args, self.benchmark.tasks[task].note))
+            report(FinishedTask(self.benchmark, records, args, self.benchmark.tasks[task].note))
         return score
 
 
@@ -217,10 +212,6 @@ def metric_list_of_group(aggregations: Mapping[str, object]) -> list[dict[str, o
         {"metric": name, "aggregation": aggregation, "weight_by_size": False}
         for name, aggregation in aggregations.items()
     ]
-
-
-def _made(judged: Callable[[], JudgedCaption[J]], item: Callable[[JudgedCaption[J]], Item]) -> Item:
-    return item(judged())
 
 
 def hooks_of(benchmark: Benchmark[Q, J]) -> Hooks[Q, J]:

@@ -8,20 +8,22 @@ and one that says nothing. A judge that reads captions credits only the first.
 from __future__ import annotations
 
 import os
+import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from statistics import fmean
 from typing import Any, Final, Generic, TypeVar
 
+from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.signature import questions_digest
 from lmms_eval_captions.model_wrappers.captions import launcher_number
 
 Q = TypeVar("Q")
-"""A benchmark's question."""
 J = TypeVar("J", bound=Judgement)
-"""Judgement of the benchmark."""
 
 SAYS_NOTHING: Final = "This is a video."
 """A caption with words, from which no question can be answered."""
@@ -31,6 +33,18 @@ LEAST_CAPTIONS: Final = 20
 Pair = tuple[float | None, float | None]
 """Credits in [0, 1] for the caption that answers a question and for the one that says nothing;
 ``None`` is unscored."""
+_THOUGHT: Final = re.compile(
+    r"\W*(?:thoughts?\b|thinking\b|think\b|reasoning\b|analysis\b|let me (?:think|see|analy)"
+    r"|(?:okay|alright|hmm)\b,|(?:we|i) need to\b|the user\b|first, i\b)",
+    re.IGNORECASE,
+)
+"""Beginning of reasoning, with or without the marker of its model family."""
+_LONG: Final = 300
+"""Characters from which on an answer is no short sentence or phrase, as was asked for."""
+_EXAMPLE: Final = re.compile(r"\bfor example\b[^:\n]*:[ \t]*(\S[^\n]*)", re.IGNORECASE)
+_IGNORED: Final = re.compile(r"[\s`'\"]+")
+_LEAST_CHARS: Final = 8
+"""Honest replies hold shorter examples, such as ``yes``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +79,7 @@ def tell_answer(question: str, answer: str) -> str:
 
 
 def choose_questions(check: JudgeCheck[Q, Any], documents: Iterable[Sequence[Q]]) -> list[Q]:
-    """Return the first different questions that can be answered, one of each document.
-
-    Args:
-        check: The benchmark's.
-        documents: The questions of each document, in the order of the benchmark's file; read no
-            further than needed.
-    """
+    """Return the first different questions that can be answered, one of each document."""
     chosen: dict[str, Q] = {}
     for number, questions in enumerate(documents):
         usable = {text: question for question in questions if (text := check.tell(question))}
@@ -84,12 +92,6 @@ def choose_questions(check: JudgeCheck[Q, Any], documents: Iterable[Sequence[Q]]
     return list(chosen.values())
 
 
-def captions_of(check: JudgeCheck[Any, Any], question: object) -> Iterator[str]:
-    """Return the two captions that a question is asked with."""
-    yield check.tell(question)
-    yield SAYS_NOTHING
-
-
 class AnchorQuestions:
     """Each task's questions for anchors, and the moment to ask them.
 
@@ -100,7 +102,7 @@ class AnchorQuestions:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._questions: dict[str, list[Any]] = {}
-        self._n_captions: dict[str, int] = {}
+        self._n_captions: Counter[str] = Counter()
 
     def prepare(self, task: str, questions: list[Any]) -> None:
         """Set a task's questions; may be repeated."""
@@ -122,27 +124,118 @@ class AnchorQuestions:
         rank = launcher_number(os.environ, "RANK", 0)
         world_size = launcher_number(os.environ, "WORLD_SIZE", 1)
         with self._lock:
-            n_captions = self._n_captions[task] = self._n_captions.get(task, 0) + 1
-            n_total = (n_captions - 1) * world_size + rank + 1
+            self._n_captions[task] += 1
+            n_total = (self._n_captions[task] - 1) * world_size + rank + 1
             is_due = n_total - world_size < LEAST_CAPTIONS <= n_total
             return self._questions.get(task, []) if is_due else []
 
 
-@dataclass(frozen=True, slots=True)
-class AnchorJudgements(Generic[Q, J]):
-    """Judgements of anchors, in the order of asking."""
+def anchor_credits(
+    check: JudgeCheck[Q, J], questions: Sequence[Q], chains: Sequence[Sequence[J]]
+) -> dict[str, Pair]:
+    """Return the credits of each question's two captions, by a digest of the question.
 
-    questions: Sequence[Q] = ()
-    chains: Sequence[Sequence[J]] = ()
-    """Two for each question; none if nothing was judged."""
+    Args:
+        check: The benchmark's.
+        questions: The asked questions.
+        chains: Judgements, two for each question; empty if nothing was judged.
+    """
+    if not chains:
+        return {}
+    values = [[v for v in map(check.credit, judgements) if v is not None] for judgements in chains]
+    means = [fmean(credits_) if credits_ else None for credits_ in values]
+    names = (questions_digest("", [question]) for question in questions)
+    return dict(zip(names, zip(means[::2], means[1::2], strict=True), strict=True))
 
-    def pairs(self, credit: Callable[[J], float | None]) -> dict[str, Pair]:
-        """Return the credits of each question's two captions, by a digest of the question."""
-        if not self.chains:
-            return {}
-        credits_ = []
-        for judgements in self.chains:
-            values = [value for value in map(credit, judgements) if value is not None]
-            credits_.append(fmean(values) if values else None)
-        names = (questions_digest("", [question]) for question in self.questions)
-        return dict(zip(names, zip(credits_[::2], credits_[1::2], strict=True), strict=True))
+
+@dataclass(slots=True)
+class Evidence:
+    """Counts of a judge's replies, over one or more captions."""
+
+    n_replies: int = 0
+    """Readable replies."""
+    n_echoes: int = 0
+    """Readable replies that are the prompt's example."""
+    said: Counter[str] = field(default_factory=Counter)
+    """Number of each verdict."""
+    n_silent: int = 0
+    """Verdicts that bad captions earn."""
+    credit: float = 0.0
+    """Sum of the verdicts' credits, in [0, 1] each."""
+    pairs: dict[str, Pair] = field(default_factory=dict)
+    """Credits of anchors."""
+    n_thoughts: int = 0
+    """Answers of a first step that begin as reasoning does."""
+    starts: Counter[str] = field(default_factory=Counter)
+    """First words of long answers."""
+
+    def add(self, other: Evidence) -> None:
+        """Add the counts of other captions."""
+        self.n_replies += other.n_replies
+        self.n_echoes += other.n_echoes
+        self.said.update(other.said)
+        self.n_silent += other.n_silent
+        self.credit += other.credit
+        self.pairs |= other.pairs
+        self.n_thoughts += other.n_thoughts
+        self.starts.update(other.starts)
+
+
+def evidence_of(
+    check: JudgeCheck[Any, Any] | None,
+    judged: Iterable[tuple[object, Judgement | None]],
+    *,
+    examples: Sequence[str],
+    pairs: Mapping[str, Pair],
+) -> Evidence:
+    """Count one caption's judgements.
+
+    Args:
+        check: The benchmark's, ``None`` if it has none.
+        judged: Questions with their judgements.
+        examples: Examples in the judge's prompts.
+        pairs: Credits of the anchors that were asked with this caption.
+    """
+    evidence = Evidence(pairs=dict(pairs))
+    for question, judgement in judged:
+        if judgement is None or judgement.reason is not None or not judgement.reply:
+            continue
+        evidence.n_replies += 1
+        evidence.n_echoes += is_example(judgement.reply, examples)
+        answer = getattr(judgement, "predicted_answer", None) or ""
+        evidence.n_thoughts += _THOUGHT.match(answer) is not None
+        if len(answer) >= _LONG:
+            evidence.starts[" ".join(answer.split()[:3])] += 1
+        said = None if check is None else check.said(question, judgement)
+        if check is not None and said is not None:
+            evidence.said[said] += 1
+            evidence.n_silent += said in check.silent
+            evidence.credit += check.credit(judgement) or 0.0
+    return evidence
+
+
+@cache
+def examples_of(prompts: Prompts, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the examples after "for example:" in prompts, in the form of :func:`is_example`.
+
+    >>> examples_of(Prompts(), ("vdc_answer", "vdc_match"))
+    ('{pred:yes,score:4.8}',)
+    """
+    texts = (part["content"] for name in names for part in prompts.messages(name))
+    shown = (_bare(match.rstrip(" .")) for text in texts for match in _EXAMPLE.findall(text))
+    return tuple(dict.fromkeys(x for x in shown if len(x) >= _LEAST_CHARS and "{{" not in x))
+
+
+def is_example(reply: str, examples: Sequence[str]) -> bool:
+    """Return whether a reply holds one of the examples, whatever is around it.
+
+    >>> is_example("`{'pred': 'yes', 'score': 4.8}`.", ("{pred:yes,score:4.8}",))
+    True
+    >>> is_example("{'pred': 'yes', 'score': 5}", ("{pred:yes,score:4.8}",))
+    False
+    """
+    return bool(examples) and any(map(_bare(reply).__contains__, examples))
+
+
+def _bare(text: str) -> str:
+    return _IGNORED.sub("", text).lower()

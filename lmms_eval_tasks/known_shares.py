@@ -14,6 +14,7 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
 from lmms_eval_captions.lmms_eval_tasks.cost_check import WAYS_OUT, expected_cost
 from lmms_eval_captions.lmms_eval_tasks.reasons import NOT_ASKED
+from lmms_eval_captions.lmms_eval_tasks.records import Kind
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
@@ -28,8 +29,8 @@ _HELP: Final = (
 
 def why_not_ask(
     benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Mapping[int, str]
-) -> tuple[str, str] | None:
-    """Return why the judge is not asked about a task, and advice; ``None`` if it is.
+) -> tuple[str, str, Kind] | None:
+    """Return why the judge is not asked about a task, advice, and the kind; ``None`` if it is.
 
     No score is possible, or judging these captions costs more than the limit.
 
@@ -51,7 +52,7 @@ def why_not_ask(
         world_size=settings.world_size,
     )
     if why_nan is not None:
-        return f"{NOT_ASKED}{why_nan}", _HELP
+        return f"{NOT_ASKED}{why_nan}", _HELP, "not asked"
     cost = expected_cost(benchmark, docs, settings, captions)
     if cost is None or settings.max_cost_usd is None:
         return None
@@ -59,7 +60,7 @@ def why_not_ask(
     limit_usd = settings.max_cost_usd / settings.world_size
     if expected.usd > limit_usd:
         words = f"{LIMIT_REACHED}{limit_usd:g} is not enough: judging takes {expected.words}"
-        return words, WAYS_OUT
+        return words, WAYS_OUT, "limit"
     SESSION.expected_cost = expected
     return None
 

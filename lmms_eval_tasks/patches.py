@@ -184,8 +184,8 @@ def _refuse_tasks_early(call: Call) -> object:
 
 def _complete_results(call: Call) -> object:
     """Save our part of a run with lmms-eval's results."""
-    from lmms_eval_captions.lmms_eval_tasks.baseline import compared
     from lmms_eval_captions.lmms_eval_tasks.results_writer import completed
+    from lmms_eval_captions.lmms_eval_tasks.sample_scores import compared
 
     results = call.arguments["results"]
     with (
@@ -211,7 +211,7 @@ def _score_samples(call: Call) -> object:
 
 def _check_baseline(call: Call) -> object:
     """Check a baseline of our tasks before lmms-eval reads it."""
-    from lmms_eval_captions.lmms_eval_tasks.baseline import baseline_log
+    from lmms_eval_captions.lmms_eval_tasks.sample_scores import baseline_log
     from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks, task_groups
 
     task = call.arguments["task_name"]

@@ -6,14 +6,16 @@ before it builds the task index, so the patch that adds our folder to the index 
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks import patches
 from lmms_eval_captions.lmms_eval_tasks.run_errors import explain_uncaught_errors
-from lmms_eval_captions.lmms_eval_tasks.screen import print_at_exit
 from lmms_eval_captions.model_wrappers.caption_clips import CAPTIONERS, CUSTOM, CUSTOM_CLASS
 
 if TYPE_CHECKING:
@@ -39,6 +41,24 @@ def manifests() -> list[ModelManifest]:
             for name, path in CAPTIONERS.items()
         ),
     ]
+
+
+@cache
+def print_at_exit() -> None:
+    """Print the summaries of this process's runs when it ends.
+
+    Handlers are called last in, first out: judging ends before.
+    """
+    atexit.register(partial(_print_of_process, os.getpid()))
+
+
+def _print_of_process(pid: int) -> None:
+    """Print the summaries, unless this is a forked child or another rank."""
+    has_runs = "lmms_eval_captions.lmms_eval_tasks.this_run" in sys.modules
+    if os.getpid() == pid and has_runs and (os.environ.get("RANK") or "0") == "0":
+        from lmms_eval_captions.lmms_eval_tasks.screen import print_runs
+
+        print_runs()
 
 
 def _hide_token(record: Any) -> None:  # noqa: ANN401 - loguru's record

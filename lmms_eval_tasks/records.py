@@ -1,14 +1,17 @@
 """One judged caption: what lmms-eval gathers, aggregates and writes into its samples.
 
-lmms-eval knows only items: a dictionary for each metric of each caption, which ranks send one
-another as they are. The headline's item holds the whole record.
+lmms-eval knows only items: a dictionary for each metric of each caption. Ranks send one another
+pickled items, each with the whole record of its caption.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, Literal, get_args
+
+from lmms_eval_captions.judges.errors import Failure
+from lmms_eval_captions.lmms_eval_tasks.judge_check import Evidence
 
 Item = dict[str, object]
 """A caption's item of one metric, of JSON's types."""
@@ -16,27 +19,23 @@ Values = Sequence[Sequence[object]]
 """Values that a metric reads, shape (n_runs, n_values); ``None`` is unscored."""
 Names = Sequence[Sequence[str | None]]
 """Name of each question's group, shape (n_runs, n_questions); ``None`` is in no group."""
-
-V = TypeVar("V")
+Kind = Failure | Literal["missing", "empty", "not asked"]
+"""Kind of reason of an unscored question: a failure of the judge, a caption that is missing or
+without a word, or no score whatever the judge replies."""
+KINDS: Final[tuple[Kind, ...]] = (*get_args(Failure), "missing", "empty", "not asked")
 
 NOTHING_TO_JUDGE: Final = "the caption is empty"
 NO_CAPTION: Final = "no caption: "
 """Beginning of the reason if a caption is not there."""
-RECORD: Final = "record"
-"""Key of the headline's item that holds the record."""
 
-_HEAD: Final[Mapping[str, type]] = {
-    "task": str, "video_id": str, "judge": str, "runs": int, "protocol": int, "extras": dict,
-    "n_questions": int, "n_unscored": int, "n_empty": int, "reasons": dict,
-}  # fmt: skip
-_HEAD_IF_ANY: Final[Mapping[str, type]] = {
-    "n_dropped": int, "no_caption": str, "questions": str, "evidence": dict, "n_population": int,
-    "caption_digest": str, "suspicious": str,
-}  # fmt: skip
-"""Left out of an item if empty."""
-_WHOLE: Final = (
-    "values", "groups", "asked", "unscored_because", "tokens", "n_words", "sample", "fields",
+_HEAD: Final = (
+    "task", "video_id", "judge", "runs", "protocol", "extras", "n_questions", "n_unscored",
+    "n_empty", "reasons",
 )  # fmt: skip
+_HEAD_IF_ANY: Final = (
+    "n_dropped", "no_caption", "questions", "n_population", "caption_digest", "suspicious",
+)  # fmt: skip
+"""Left out of an item if empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +62,15 @@ class CaptionRecord:
     and no values, not even empty ones of each judge run."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Why questions are unscored, to the number of them."""
+    kinds: Mapping[Kind, int] = field(default_factory=dict)
+    """The same by kind of reason."""
     no_caption: str | None = None
     """Why there is no caption, ``None`` where there is one."""
     questions: str = ""
     """Digest of the questions that were asked, see :func:`questions_digest`; empty where
     there are none."""
-    evidence: Mapping[str, object] = field(default_factory=dict)
-    """Evidence about the judge, see :class:`judge_doubts.Evidence`; empty where none
-    was asked."""
+    evidence: Evidence = field(default_factory=Evidence)
+    """Counts of the judge's replies, from which doubts about it follow."""
     n_population: int = 0
     """Questions times judge runs that there are, where a sample of them was asked (``n_questions``
     then counts those); else 0."""
@@ -104,83 +104,39 @@ class CaptionRecord:
         head = {name: _plain(getattr(self, name)) for name in _HEAD}
         return head | {name: _plain(v) for name in _HEAD_IF_ANY if (v := getattr(self, name))}
 
-    def whole(self, metrics: Iterable[str]) -> Item:
-        """Return all else, for the headline's item.
-
-        Args:
-            metrics: Those whose values are written; the others read the same.
-        """
-        whole = {name: _plain(getattr(self, name)) for name in _WHOLE}
-        return whole | {"values": {name: self.values[name] for name in metrics}}
-
-    @classmethod
-    def read(cls, item: Mapping[str, object], **values: str) -> CaptionRecord:
-        """Read what the item of a metric holds of the record.
-
-        Args:
-            item: Complete.
-            values: Metric to the item's key of what the metric reads.
-
-        Raises:
-            TypeError: If a part is missing or of another type.
-        """
-        return cls(
-            **_head_of(item),
-            values={metric: _get(item, name, list) for metric, name in values.items()},
-            sample=_get(item, "sample", dict) if "sample" in item else {},
-            fields=_get(item, "fields", dict) if "fields" in item else {},
-        )
-
-    @classmethod
-    def read_whole(cls, item: Mapping[str, object]) -> CaptionRecord:
-        """Read the record of a headline's item.
-
-        Raises:
-            TypeError: If a part is missing or of another type.
-        """
-        whole = _get(item, RECORD, dict)
-        return cls(**_head_of(item), **{name: whole[name] for name in _WHOLE})
-
 
 class PendingRecord(dict[str, object]):
-    """An item that the judgements of its caption fill in place.
+    """An item that the judgements of its caption fill in place; its record travels with it.
 
     Pickling (how ranks gather) and aggregating wait for them; until then it is empty.
     """
 
-    def __init__(self, resolve: Callable[[], Item]) -> None:
+    def __init__(self, judged: Callable[[], tuple[CaptionRecord, Item]]) -> None:
         super().__init__()
-        self._resolve: Callable[[], Item] | None = resolve
+        self._judged: Callable[[], tuple[CaptionRecord, Item]] | None = judged
+        self._record: CaptionRecord
 
     def wait(self) -> PendingRecord:
-        """Fill the item; returns at once where that was done before."""
-        if self._resolve is not None:
-            self.update(self._resolve())
-            self._resolve = None
+        """Fill the item; returns at once if that was done before."""
+        if self._judged is not None:
+            self._record, item = self._judged()
+            self.update(item)
+            self._judged = None
         return self
 
+    @property
+    def record(self) -> CaptionRecord:
+        """The caption's record."""
+        return self.wait()._record
+
     def __reduce__(self) -> tuple[Callable[..., Item], tuple[object, ...]]:
-        return dict, (dict(self.wait()),)
+        return arrived, (self.record, dict(self))
 
 
-def resolve(items: Iterable[Item]) -> list[Item]:
-    """Wait for every item; those that came from other ranks are complete already."""
-    return [item.wait() if isinstance(item, PendingRecord) else item for item in items]
-
-
-def _head_of(item: Mapping[str, object]) -> dict[str, Any]:
-    kinds = {**_HEAD, **{name: of for name, of in _HEAD_IF_ANY.items() if name in item}}
-    return {name: _get(item, name, kind) for name, kind in kinds.items()}
+def arrived(record: CaptionRecord, item: Item) -> PendingRecord:
+    """Return a complete item."""
+    return PendingRecord(lambda: (record, item)).wait()
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _get(item: Mapping[str, object], name: str, kind: type[V]) -> V:
-    value = item.get(name)
-    if not isinstance(value, kind):
-        raise TypeError(f"expected {name!r} of type {kind.__name__} in a record, got {value!r:.80}")
-    return value
+    return dict(value) if isinstance(value, Mapping) else value

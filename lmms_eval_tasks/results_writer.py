@@ -109,19 +109,25 @@ def complete(
     for warning in THIS_RUN.totals().warnings():
         logger.warning("{}", warning)
         THIS_RUN.warn(warning)
-    captions = SESSION.captions().path
-    head = _head(results, None if captions is None else str(captions))
+    head = _head(results, SESSION.captions().path)
     for task, breakdown in THIS_RUN.breakdowns.items():
         ours.setdefault(task, {})["breakdown"] = _write(
-            {**head, **breakdown}, "breakdown", f"_{task}", folder=folder, stamp=stamp
+            {**head, **breakdown}, f"breakdown_{task}", folder=folder, stamp=stamp
         )
-    if folder is not None:
-        _write_verdicts(head, ours, folder, stamp)
+    for task, finished in THIS_RUN.tasks.items():
+        # The files of a pooled group's tasks hold its verdicts.
+        if folder is not None and task != finished.benchmark.pooled_group:
+            signature = ours.get(task, {}).get("signature")
+            _write_verdicts(
+                verdict_path(folder, stamp, task),
+                {**head, "task": task, "signature": signature},
+                finished,
+            )
     document = {
         **head,
         **judging_document(results, THIS_RUN, ours=ours, finished_s=time.time()),
     }
-    results[OURS]["judging"] = _write(document, "judging", "", folder=folder, stamp=stamp)
+    results[OURS]["judging"] = _write(document, "judging", folder=folder, stamp=stamp)
     return FinishedRun(document, folder, stamp)
 
 
@@ -133,71 +139,56 @@ def _ours(results: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
             continue
         finished = [THIS_RUN.tasks[leaf] for leaf in leaves if leaf in THIS_RUN.tasks]
         signatures = [signature_of(task.records, task.args) for task in finished]
-        sizes = [len(task.records) for task in finished]
         if leaves == [name]:
             signature = signatures[0] if signatures else NOT_JUDGED
             yield name, {"signature": signature, "breakdown": "none: not scored"}
         elif "unscored,none" in results["results"][name]:
+            sizes = [len(task.records) for task in finished]
             yield name, {"signature": signatures_of_tasks(signatures, sizes)}
 
 
-def _head(results: Mapping[str, Any], captions: str | None) -> Document:
+def _head(results: Mapping[str, Any], captions: Path | None) -> Document:
     """Return the beginning of every file of ours."""
     config = results.get("config", {})
     return {
         "model": config.get("model"),
         "model_args": config.get("model_args"),
-        "captions": captions,
+        "captions": None if captions is None else str(captions),
         "started": moment(THIS_RUN.started_s),
     }
 
 
-def _write_verdicts(
-    head: Document, ours: Mapping[str, Mapping[str, str]], folder: Path, stamp: str
-) -> None:
-    for task, finished in THIS_RUN.tasks.items():
-        benchmark = finished.benchmark
-        if task == benchmark.pooled_group:
-            continue  # the files of its tasks hold its verdicts
-        path = verdict_path(folder, stamp, task)
-        signature = ours.get(task, {}).get("signature")
-        try:
-            write_verdicts(
-                path,
-                {**head, "task": task, "signature": signature},
-                benchmark,
-                finished.records,
-            )
-        except OSError as error:
-            logger.error(
-                "verdicts of {} cannot be written to {}: {}; compare, stability and agree need "
-                "them or the sample log. Fix that and run again: nothing is asked twice",
-                task,
-                path,
-                error,
-            )
+def _write_verdicts(path: Path, head: Document, finished: FinishedTask) -> None:
+    try:
+        write_verdicts(path, head, finished.benchmark, finished.records)
+    except OSError as error:
+        logger.error(
+            "verdicts of {} cannot be written to {}: {}; compare, stability and agree need "
+            "them or the sample log. Fix that and run again: nothing is asked twice",
+            head["task"],
+            path,
+            error,
+        )
 
 
-def _write(
-    document: Mapping[str, object], kind: str, suffix: str, *, folder: Path | None, stamp: str
-) -> str:
+def _write(document: Document, kind: str, *, folder: Path | None, stamp: str) -> str:
     """Write a file next to lmms-eval's results; return its name, or why there is none."""
     if folder is None:
         return "none: lmms-eval has no --output_path to write it to"
-    path = folder / f"{stamp}_{kind}{suffix}.json"
+    path = folder / f"{stamp}_{kind}.json"
     text = json.dumps(document, indent=2, ensure_ascii=False)
     try:
         write_atomically(path, text.encode("utf-8", "replace"))
     except OSError as error:
-        logger.error("{} cannot be written to {}: {}", kind, path, error)
+        logger.error("{} cannot be written to {}: {}", kind.partition("_")[0], path, error)
         return f"none: {folder} cannot be written to ({error}); fix that and run again"
     return path.name
 
 
 def _name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:
     """Replace the paper's judge in a task's configuration by the one that judged."""
-    config = results.get("configs", {}).get(task)
-    if not isinstance(config, dict) or not isinstance(config.get("metadata"), dict):
+    config = results.get("configs", {}).get(task, {})
+    if "metadata" not in config:
         return
     labels = sorted({caption.judge for caption in finished.records})
     try:
@@ -233,18 +224,16 @@ def with_intervals(
         results: lmms-eval's results; changed in place and restored.
         measured: Metrics of each task and group of ours.
     """
-    added = [
-        (metrics, f"{name}_{end},{suffix}", value)
-        for table in ("results", "groups")
-        for task, metrics in results.get(table, {}).items()
-        for key in list(metrics)
-        for name, comma, suffix in [key.partition(",")]
-        if comma and (metric := measured.get(task, {}).get(name)) is not None
-        for end, value in ((CI_LOW, metric.low), (CI_HIGH, metric.high))
-        if value is not None
-    ]
-    for metrics, key, value in added:
-        metrics[key] = value
+    added: list[tuple[dict[str, Any], str]] = []
+    for table in ("results", "groups"):
+        for task, metrics in results.get(table, {}).items():
+            for key in list(metrics):
+                name, _, suffix = key.partition(",")
+                metric = measured.get(task, {}).get(name, Measured()) if suffix else Measured()
+                for end, value in ((CI_LOW, metric.low), (CI_HIGH, metric.high)):
+                    if value is not None:
+                        added.append((metrics, f"{name}_{end},{suffix}"))
+                        metrics[added[-1][1]] = value
     yield
-    for metrics, key, _ in added:
+    for metrics, key in added:
         metrics.pop(key, None)

@@ -13,16 +13,16 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.caption_doubts import suspicious
+from lmms_eval_captions.lmms_eval_tasks.doubts import doubt_names, suspicious
 from lmms_eval_captions.lmms_eval_tasks.intervals import by_run, scores_of
-from lmms_eval_captions.lmms_eval_tasks.judge_doubts import doubt_names
 from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Kind
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
     CAPTIONS,
+    DISTRIBUTION,
     DOUBTS,
     PRECISION,
     QUESTIONS,
@@ -31,6 +31,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     Signature,
     digest_of_all,
     join_fields,
+    package_version,
     selection_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
@@ -196,27 +197,30 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     questions = [record.questions for record in records if record.questions]
     doubts = doubt_names(records)
     n_suspicious, _ = suspicious(records)
-    scope = {
-        **({} if captions is None else {CAPTIONS: captions}),
-        **({QUESTIONS: digest_of_all(questions)} if questions else {}),
-        **selection_of(args),
-        **({DOUBTS: "+".join(sorted(doubts))} if doubts else {}),
-        **({SUSPICIOUS: str(Share(n_suspicious, len(records)))} if n_suspicious else {}),
+    first, n_captions = records[0], len(records)
+    fields = {
+        "judge": " + ".join(sorted({record.judge for record in records})),
+        "runs": str(first.runs),
+        "protocol": str(first.protocol),
+        **extras,
     }
-    first, (n_questions, n_unscored) = records[0], _counts(records)
-    return str(
-        Signature.of_task(
-            first.task,
-            " + ".join(sorted({record.judge for record in records})),
-            first.runs,
-            first.protocol,
-            extras=extras,
-            unscored=Share(n_unscored, n_questions),
-            empty=Share(sum(record.n_empty for record in records), len(records)),
-            dropped=Share(sum(record.n_dropped for record in records), len(records)),
-            scope=scope,
-        )
-    )
+    for name, counted in (("dropped", "n_dropped"), ("empty", "n_empty")):
+        n = sum(getattr(record, counted) for record in records)
+        if n:
+            fields[name] = str(Share(n, n_captions))
+    n_questions, n_unscored = _counts(records)
+    fields["unscored"] = str(Share(n_unscored, n_questions))
+    if captions is not None:
+        fields[CAPTIONS] = captions
+    if questions:
+        fields[QUESTIONS] = digest_of_all(questions)
+    fields |= selection_of(args)
+    if doubts:
+        fields[DOUBTS] = "+".join(sorted(doubts))
+    if n_suspicious:
+        fields[SUSPICIOUS] = str(Share(n_suspicious, n_captions))
+    fields[DISTRIBUTION] = package_version()
+    return str(Signature(first.task, fields))
 
 
 def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
@@ -251,7 +255,8 @@ def extras_of(records: Sequence[CaptionRecord]) -> dict[str, str]:
 
 def _why(records: Sequence[CaptionRecord]) -> str:
     """Return the reasons of unscored questions, and their remedies."""
-    reasons: Counter[str] = Counter()
+    reasons, kinds = Counter[str](), Counter[Kind]()
     for record in records:
         reasons.update(record.reasons)
-    return why_unscored(reasons)
+        kinds.update(record.kinds)
+    return why_unscored(reasons, kinds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shlex
@@ -12,14 +11,19 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
-if TYPE_CHECKING:
-    from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedRun
+from lmms_eval_captions.judges.endpoint.progress import cost_words
+from lmms_eval_captions.judges.endpoint.request import is_offline
+from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
+from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import words_of
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature
+from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
-_RUN: Final = "lmms_eval_captions.lmms_eval_tasks.this_run"
 _KINDS: Final = ("results", "judging", "breakdown_*", "verdicts_*", "samples_*")
 _MOST_WARNINGS: Final = 6
 """Lines of warnings; the judging file holds all."""
@@ -29,25 +33,8 @@ Tasks = Mapping[str, Mapping[str, Any]]
 """Tasks and groups of a judging document by name."""
 
 
-@cache
-def print_at_exit() -> None:
-    """Print the summaries of this process's runs when it ends.
-
-    Handlers are called last in, first out: judging ends before.
-    """
-    atexit.register(partial(_print_of_process, os.getpid()))
-
-
-def _print_of_process(pid: int) -> None:
-    """Print the summaries, unless this is a forked child or another rank."""
-    if os.getpid() == pid and _RUN in sys.modules and (os.environ.get("RANK") or "0") == "0":
-        print_runs()
-
-
 def print_runs() -> None:
     """Print the summary of every finished run of this process, and errors that ended others."""
-    from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
-
     # The reader may be gone, as behind `| head`.
     with suppress(OSError, ValueError):
         for run in THIS_RUN.finished:
@@ -108,8 +95,6 @@ def _wrapped(label: str, text: str, width: int) -> list[str]:
 
 
 def _title(document: Mapping[str, Any], width: int) -> list[str]:
-    from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
-
     judges = dict.fromkeys(task["judge"] for task in document["tasks"].values())
     judges.pop(NO_JUDGE.label, None)
     how = f"judged by {', '.join(judges)}" if judges else "measured without a judge"
@@ -136,8 +121,6 @@ def table_lines(tasks: Tasks, width: int) -> list[str]:
         tasks: Tasks and groups of a judging document.
         width: Columns; other metrics are left out if they do not fit.
     """
-    from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-
     shown = {name: task for name, task in tasks.items() if task["metrics"]}
     groups = [task["tasks"] for task in shown.values() if task["tasks"]]
     judges = {task["judge"] for task in shown.values()}
@@ -175,9 +158,7 @@ def _headline(task: Mapping[str, Any]) -> str:
     return task["headline"] if task["headline"] in metrics else metrics[0]
 
 
-def _measured(task: Mapping[str, Any]) -> Any:  # noqa: ANN401 - Measured, imported when printed
-    from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
-
+def _measured(task: Mapping[str, Any]) -> Measured:
     return Measured.read(task["metrics"][_headline(task)])
 
 
@@ -195,9 +176,6 @@ def _others(task: Mapping[str, Any], room: int) -> str:
 
 def _value(task: Mapping[str, Any], name: str) -> str:
     """Return a metric: ``N/A`` if it cannot be computed here, ``nan`` without a score."""
-    from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
-    from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-
     measured = Measured.read(task["metrics"][name])
     if measured.value is None:
         is_unavailable = name in Signature.parse(task["signature"] or "").unavailable
@@ -207,8 +185,6 @@ def _value(task: Mapping[str, Any], name: str) -> str:
 
 def _notes(tasks: Tasks, width: int) -> Iterator[str]:
     """Explain headlines, intervals and samples, each once."""
-    from lmms_eval_captions.lmms_eval_tasks.sampling.weights import words_of
-
     meanings = {task["headline"]: task["headline_means"] for task in tasks.values()}
     for name, meaning in meanings.items():
         if meaning and len(meanings) == 1:
@@ -228,8 +204,6 @@ def _notes(tasks: Tasks, width: int) -> Iterator[str]:
 
 def _judging(document: Mapping[str, Any], width: int) -> list[str]:
     """Return calls, stored replies, failed attempts, time, tokens and cost."""
-    from lmms_eval_captions.judges.endpoint.progress import cost_words
-
     totals = document["judging"]
     n_stored = sum(totals["from_store"].values())
     retried = Counter(totals["retried"])
@@ -250,13 +224,12 @@ def _judging(document: Mapping[str, Any], width: int) -> list[str]:
 
 def _unscored(tasks: Tasks, width: int) -> list[str]:
     """Return why questions are unscored, and what helps."""
-    from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
-
-    reasons: Counter[str] = Counter()
+    reasons, kinds = Counter[str](), Counter[Any]()
     for task in tasks.values():
         if not task["tasks"]:
             reasons.update(task["unscored"]["reasons"])
-    return _wrapped("unscored", why_unscored(reasons), width) if reasons else []
+            kinds.update(task["unscored"].get("reasons_by_kind", {}))
+    return _wrapped("unscored", why_unscored(reasons, kinds), width) if reasons else []
 
 
 def _warnings(document: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -287,8 +260,6 @@ def _files(run: FinishedRun) -> Iterator[str]:
 
 def _next_steps(run: FinishedRun) -> Iterator[str]:
     """Commands that are useful now; none of them asks a judge."""
-    from lmms_eval_captions.judges.endpoint.request import is_offline
-
     tasks, program = run.document["tasks"], _typed("lmms-eval-captions")
     lines = []
     if run.folder is not None:

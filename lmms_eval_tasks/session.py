@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import reduce
 from itertools import chain
 from operator import add
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from loguru import logger
 
@@ -35,16 +35,16 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, About, Chain, Usage, is_offline
 from lmms_eval_captions.judges.endpoint.urls import redact_url, scrub
-from lmms_eval_captions.judges.errors import CaptionsError
+from lmms_eval_captions.judges.errors import CaptionsError, JudgeError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judge_check import (
-    AnchorJudgements,
+    SAYS_NOTHING,
     AnchorQuestions,
-    captions_of,
+    anchor_credits,
 )
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
     Judged,
@@ -53,7 +53,7 @@ from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
     record_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.named_models import Model
-from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION, NOTHING_TO_JUDGE
+from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION, NOTHING_TO_JUDGE, Kind
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     PendingCaption,
     SamplingPlans,
@@ -261,33 +261,33 @@ def submit(
     caption: str,
     *,
     task: Task | None = None,
-    why_not: str | None = None,
-) -> Callable[[], JudgedCaption[J]]:
+    why_not: tuple[str, Kind] | None = None,
+) -> Callable[[], JudgedCaption]:
     """Save a caption and submit its questions, each once for every judge run.
 
     Never waits, never raises. A caption without a word is not sent: what it counts as is known. One
     that is not there (:class:`NoCaption`) is unscored, or left out (:class:`DroppedCaption`).
 
     Args:
-        benchmark: Of the document.
+        benchmark: The document's.
         doc: The captioned document.
         caption: Candidate caption, unchanged.
-        task: The task that it is judged for, by default the document's.
-        why_not: Why the judge is not to be asked, else ``None``.
+        task: The task that it is judged for (default: the document's).
+        why_not: Why the judge is not to be asked, and the kind of that reason.
 
     Returns:
         A function that waits for the judgements; the same result at every call.
     """
     task = task or benchmark.task_of(doc)
     wait = _submitted(benchmark, task, doc, caption, why_not)
-    wait_for_anchors = (
-        _ask_anchors(benchmark, task, caption) if why_not is None else AnchorJudgements
-    )
+    due = [] if says_nothing(caption) or why_not else SESSION.anchors.due(task.name)
+    anchors = _ask_anchors(benchmark, due)
 
     @functools.cache
-    def judged_caption() -> JudgedCaption[J]:
-        judged, anchors = wait(), wait_for_anchors()
-        report_usage(task.name, judged, anchors)
+    def judged_caption() -> JudgedCaption:
+        judged, credited = wait(), anchors()
+        report_usage(task.name, judged, credited)
+        check = benchmark.judge_check
         record = record_of(
             benchmark,
             task,
@@ -295,7 +295,7 @@ def submit(
             caption,
             benchmark.questions(doc),
             judged,
-            anchors=anchors,
+            pairs={} if check is None else anchor_credits(check, due, credited),
             settings=None if judged.sample is None else SESSION.settings(),
         )
         return JudgedCaption(record, judged.judgements)
@@ -304,31 +304,35 @@ def submit(
 
 
 def _submitted(
-    benchmark: Benchmark[Q, J], task: Task, doc: Doc, caption: str, why_not: str | None
+    benchmark: Benchmark[Q, J],
+    task: Task,
+    doc: Doc,
+    caption: str,
+    why_not: tuple[str, Kind] | None,
 ) -> Callable[[], Judged[J]]:
     questions, video_id = benchmark.questions(doc), benchmark.video_id(doc)
-    is_measured = benchmark.measure is not None
-    config = NO_JUDGE if is_measured else None
-    kind: Literal["there", "empty"] = "empty" if says_nothing(caption) else "there"
+    measure = benchmark.measure
+    unjudged: Judged[J] = Judged((), NO_JUDGE if measure else None, None)
+    if measure and says_nothing(caption):
+        unjudged = replace(unjudged, caption="empty")
     try:
         log = SESSION.captions()
         log.save(task=task.name, video_id=video_id, caption=caption, aspect=task.aspect)
-        if config is None:
-            config = benchmark.judge_config(SESSION.settings())
-        unasked: Judged[J] | None = (
-            not_there(caption, config)
-            if is_measured
-            else without_judge(caption, config, lambda of: benchmark.silences(questions, of))
+        config = benchmark.judge_config(SESSION.settings()) if measure is None else NO_JUDGE
+        unjudged = replace(unjudged, config=config)
+        unasked: Judged[J] | None = without_judge(
+            caption,
+            config,
+            None if measure else lambda of: benchmark.silences(questions, of),
         )
         if unasked is not None:
             return lambda: unasked
         if why_not is not None:
-            return lambda: Judged((), config, why_not, kind)
-        if benchmark.measure is not None:
-            waits = [benchmark.measure(question, caption) for question in questions]
+            return lambda: replace(unjudged, reason=why_not[0], kind=why_not[1])
+        if measure is not None:
+            waits = [measure(question, caption) for question in questions]
             return settled(
-                lambda: Judged([(wait(),) for wait in waits], NO_JUDGE, None, kind),
-                replace_reason=lambda reason: Judged((), NO_JUDGE, reason, kind),
+                lambda: replace(unjudged, chains=[(wait(),) for wait in waits]), unjudged
             )
         chains = benchmark.chains(questions, caption, config)
         about, settings = caption_digest(caption), SESSION.settings()
@@ -336,24 +340,14 @@ def _submitted(
             return _submit_in_part(benchmark, task, doc, caption, chains, config)
         return _submit_chains(chains, config, settings, about=about)
     except CaptionsError as error:
-        message = str(error)
-        return lambda: Judged((), config, message, kind if is_measured else "there")
-
-
-def not_there(caption: str, config: JudgeConfig) -> Judged[J] | None:
-    """Return what a caption that is not there counts as, ``None`` for all others."""
-    if not isinstance(caption, NoCaption):
-        return None
-    kind: Literal["dropped", "missing"] = (
-        "dropped" if isinstance(caption, DroppedCaption) else "missing"
-    )
-    return Judged((), config, f"{NO_CAPTION}{caption.reason}", kind)
+        failed = unjudged_because(unjudged, error)
+        return lambda: failed
 
 
 def without_judge(
     caption: str,
     config: JudgeConfig,
-    silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None],
+    silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None] | None,
 ) -> Judged[J] | None:
     """Return what a caption counts as that is not sent, ``None`` for one that is.
 
@@ -361,13 +355,18 @@ def without_judge(
         caption: Candidate caption.
         config: The benchmark's judge.
         silent: Makes the judgements of each chain for a caption that says nothing, by the paper's
-            definition; ``None`` if the benchmark has no such verdict.
+            definition; ``None`` instead if the benchmark has no such verdict. ``None`` if such a
+            caption is measured like others.
     """
-    missing: Judged[J] | None = not_there(caption, config)
-    if missing is not None or not says_nothing(caption):
-        return missing
+    if isinstance(caption, NoCaption):
+        is_dropped = isinstance(caption, DroppedCaption)
+        reason = f"{NO_CAPTION}{caption.reason}"
+        return Judged((), config, reason, "missing", "dropped" if is_dropped else "missing")
+    if silent is None or not says_nothing(caption):
+        return None
     silences = silent(config)
-    return Judged(silences or (), config, NOTHING_TO_JUDGE if silences is None else None, "empty")
+    reason = NOTHING_TO_JUDGE if silences is None else None
+    return Judged(silences or (), config, reason, "empty", "empty")
 
 
 def submit_chains(
@@ -393,8 +392,8 @@ def submit_chains(
             return lambda: Judged((), config, "no endpoint is asked")
         return _submit_chains(chains(config), config, settings, about=about)
     except CaptionsError as error:
-        message = str(error)
-        return lambda: Judged((), config, message)
+        unjudged: Judged[J] = unjudged_because(Judged((), config, None), error)
+        return lambda: unjudged
 
 
 def _submit_chains(
@@ -408,7 +407,7 @@ def _submit_chains(
     future = SESSION.engine().submit(chains, about=about)
     return settled(
         lambda: Judged(future.result(), config, None),
-        replace_reason=lambda reason: Judged((), config, reason),
+        Judged((), config, None),
         is_settled=future.done,
         settings=settings,
     )
@@ -454,21 +453,22 @@ def _submit_in_part(
 
     return settled(
         judged,
-        replace_reason=lambda reason: Judged((), config, reason),
+        Judged((), config, None),
         is_settled=lambda: held.sample is not None,
         settings=settings,
     )
 
 
 def _ask_anchors(
-    benchmark: Benchmark[Q, J], task: Task, caption: str
-) -> Callable[[], AnchorJudgements[Q, J]]:
-    """Submit the task's anchors with the caption that makes its captions enough; mostly none."""
+    benchmark: Benchmark[Q, J], due: Sequence[Q]
+) -> Callable[[], Sequence[Sequence[J]]]:
+    """Submit questions with both anchors each; mostly none."""
     check = benchmark.judge_check
-    due = [] if says_nothing(caption) else SESSION.anchors.due(task.name)
     if check is None or not due:
-        return AnchorJudgements
-    anchors = [(question, text) for question in due for text in captions_of(check, question)]
+        return tuple
+    anchors = [
+        (question, text) for question in due for text in (check.tell(question), SAYS_NOTHING)
+    ]
     wait = submit_chains(
         benchmark.judge_defaults,
         lambda config: [
@@ -476,13 +476,22 @@ def _ask_anchors(
         ],
         about=[caption_digest(text) for _, text in anchors],
     )
-    return lambda: AnchorJudgements(due, wait().chains)
+    return lambda: wait().chains
+
+
+def unjudged_because(unjudged: Judged[J], error: CaptionsError | CancelledError) -> Judged[J]:
+    """Return the judgements of a caption that an error left without any."""
+    if isinstance(error, CancelledError):
+        reason = str(error) or "judging was cancelled"
+        return replace(unjudged, reason=reason, kind="unavailable")
+    kind = error.failure if isinstance(error, JudgeError) else "stopped"
+    return replace(unjudged, reason=str(error), kind=kind)
 
 
 def settled(
     result: Callable[[], Judged[J]],
+    unjudged: Judged[J],
     *,
-    replace_reason: Callable[[str], Judged[J]],
     is_settled: Callable[[], bool] = lambda: True,
     settings: JudgeSettings | None = None,
 ) -> Callable[[], Judged[J]]:
@@ -490,7 +499,7 @@ def settled(
 
     Args:
         result: Waits, and may raise.
-        replace_reason: Makes what stands for the result if there is none.
+        unjudged: Stands for the result if there is none, without a reason.
         is_settled: Whether the result is there.
         settings: Of a judge, whose key and addresses are in no message.
     """
@@ -500,16 +509,17 @@ def settled(
     def wait() -> Judged[J]:
         if os.getpid() != pid and not is_settled():
             # No thread of this process will ever settle it.
-            return replace_reason(ELSEWHERE)
+            return replace(unjudged, reason=ELSEWHERE)
         try:
             return result()
         except (CaptionsError, CancelledError) as error:
-            return replace_reason(str(error) or "judging was cancelled")
+            return unjudged_because(unjudged, error)
         except Exception as error:  # noqa: BLE001 - an error of ours must not cost the run its results
             # Not as loguru shows an exception: it prints the variables' values, the key's too.
             words = "".join(traceback.format_exception(error))
             logger.error("judging a caption failed: {}", _scrubbed(words, settings))
-            return replace_reason(_scrubbed(f"internal error: {error!r}", settings))
+            reason = _scrubbed(f"internal error: {error!r}", settings)
+            return replace(unjudged, reason=reason, kind="unavailable")
 
     return wait
 
@@ -525,12 +535,12 @@ def require_judge(config: JudgeConfig, settings: JudgeSettings) -> None:
         settings.require_judge_access()
 
 
-def report_usage(task: str, judged: Judged[Any], anchors: AnchorJudgements[Any, Any]) -> None:
+def report_usage(task: str, judged: Judged[Any], anchors: Sequence[Sequence[Judgement]]) -> None:
     """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
     config = judged.config
     if config is None or not config.asks_endpoint:
         return
-    spent = chain(judged.judgements, chain.from_iterable(anchors.chains))
+    spent = chain(judged.judgements, chain.from_iterable(anchors))
     log_usage(task, config.model, reduce(add, (each.usage for each in spent), NO_USAGE))
     if judged.cheap_usage.n_calls:
         log_usage(task, SESSION.settings().cheap_judge or "", judged.cheap_usage)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
@@ -26,9 +25,9 @@ for its aspect, ``general`` where one caption stands for all of them."""
 QUESTIONS: Final = "questions"
 """Field: eight digits that stand for the questions that were scored, whatever their order."""
 DOUBTS: Final = "doubts"
-"""Field: what speaks against the judge, see :mod:`judge_doubts`."""
+"""Field: what speaks against the judge, see :mod:`doubts`."""
 SUSPICIOUS: Final = "suspicious"
-"""Field: captions that cannot be captions, of all, see :mod:`caption_doubts`."""
+"""Field: captions that cannot be captions, of all, see :mod:`doubts`."""
 COUNTS: Final = ("dropped", "empty", SUSPICIOUS)
 """Fields: captions of a kind, of all; left out if there are none."""
 PRECISION: Final = "precision"
@@ -41,10 +40,6 @@ _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
 UNAVAILABLE: Final = "unavailable"
 """Value of the field of a metric that cannot be computed here, and is ``nan`` for that reason."""
-_MOST_NAMES: Final = 5
-"""Names of a judge that are shown."""
-_MORE: Final = "..."
-"""Stands for names that are not shown."""
 _BAR: Final = "%7C"
 """Stands for a bar in a value: bars separate the fields."""
 _OF_TASK: Final = 8
@@ -94,9 +89,9 @@ class Share(NamedTuple):
 class Signature:
     """Everything that affects the score of a task or group.
 
-    >>> signature = Signature.of_task("vdc", "j", 1, 1, extras={"a": "b"}, unscored=Share(3, 9))
-    >>> str(signature).partition("|lmms-eval-captions:")[0]
-    'vdc|judge:j|runs:1|protocol:1|a:b|unscored:3/9'
+    >>> signature = Signature("vdc", {"judge": "j", "runs": "1", "unscored": "3/9"})
+    >>> str(signature)
+    'vdc|judge:j|runs:1|unscored:3/9'
     >>> Signature.parse(str(signature)) == signature
     True
     """
@@ -107,50 +102,8 @@ class Signature:
     """Name to value, in the order in which they are printed."""
 
     @classmethod
-    def of_task(  # noqa: PLR0913 - the fields of a signature
-        cls,
-        task: str,
-        judge: str,
-        runs: int,
-        protocol: int,
-        *,
-        extras: Mapping[str, str],
-        unscored: Share,
-        empty: Share | None = None,
-        dropped: Share | None = None,
-        scope: Mapping[str, str] | None = None,
-    ) -> Signature:
-        """The signature of a task that this version of the package scored.
-
-        Args:
-            task: Name of the task.
-            judge: The judge as it is shown.
-            runs: Judge runs.
-            protocol: Version of the prompts and of how replies are read.
-            extras: What else moves this benchmark's score.
-            unscored: Questions times runs without a verdict, of all of them.
-            empty: Captions without a word, which count as ones that say nothing, of all of them;
-                shown where there are any.
-            dropped: Captions that are not there and were left out, of all of them; shown where
-                there are any.
-            scope: Which captions and questions these are, and what speaks against the judge.
-        """
-        fields = {
-            "judge": judge,
-            "runs": str(runs),
-            "protocol": str(protocol),
-            **extras,
-            **({"dropped": str(dropped)} if dropped is not None and dropped.n else {}),
-            **({"empty": str(empty)} if empty is not None and empty.n else {}),
-            "unscored": str(unscored),
-            **(scope or {}),
-            DISTRIBUTION: package_version(),
-        }
-        return cls(task, fields)
-
-    @classmethod
     def parse(cls, text: str) -> Signature:
-        """The signature that was printed as this text; what is no field of one is left out."""
+        """Read a printed signature; what is not a field is left out."""
         head, *rest = text.split("|")
         is_group = ":" in head
         pairs = (part.partition(":") for part in ([head, *rest] if is_group else rest))
@@ -159,37 +112,33 @@ class Signature:
 
     @classmethod
     def merge(cls, signatures: Iterable[Signature], sizes: Sequence[int]) -> Signature:
-        """The signature of a group: its tasks' values joined, without the counts of questions.
-
-        A judge's fingerprint is left out where not every task has one.
+        """Return the signature of a group: its tasks' values joined, without unscored questions.
 
         Args:
-            signatures: Of the group's tasks or groups.
+            signatures: Those of the group's tasks or groups.
             sizes: Captions of each.
 
         >>> texts = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|unscored:0/9"]
         >>> str(Signature.merge(map(Signature.parse, texts), [2, 3]))
         'judge:j|runs:1+3|empty:1/5'
         """
-        values: dict[str, dict[str, None]] = {}
-        counts = Counter[str]()
-        asked: list[Share] = []
+        values: dict[str, list[str]] = {}
         for signature in signatures:
-            asked += [signature.asked] if signature.asked else []
             for name, value in signature.fields.items():
-                if name == ASKED:
-                    values.setdefault(name, {})[""] = None
-                elif name in COUNTS and (share := Share.parse(value)) is not None:
-                    counts[name] += share.n
-                elif name != "unscored":
-                    values.setdefault(name, {})[value] = None
-        fields = {name: join_values(name, joined) for name, joined in values.items()}
-        if asked:
-            shares = (sum(share.n for share in asked), sum(share.of for share in asked))
-            fields[ASKED] = Share(*shares).words
-        # One caption per document; a task without an empty one does not say how many it has.
-        fields |= {name: str(Share(counts[name], sum(sizes))) for name in COUNTS if counts[name]}
-        return cls("", fields)
+                values.setdefault(name, []).append(value)
+        fields: dict[str, str] = {}
+        counts: dict[str, str] = {}
+        for name, texts in values.items():
+            shares = [share for text in texts if (share := Share.parse(text.replace(",", "")))]
+            n = sum(share.n for share in shares)
+            if name == ASKED:
+                fields[name] = Share(n, sum(share.of for share in shares)).words
+            elif name in COUNTS and n:
+                # One caption per document; a task without such a caption has no count.
+                counts[name] = str(Share(n, sum(sizes)))
+            elif name not in COUNTS and name != "unscored":
+                fields[name] = join_values(name, dict.fromkeys(texts))
+        return cls("", fields | {name: counts[name] for name in COUNTS if name in counts})
 
     def __str__(self) -> str:
         fields = (f"{name}:{value.replace('|', _BAR)}" for name, value in self.fields.items())
@@ -197,23 +146,8 @@ class Signature:
 
     @property
     def unscored(self) -> Share | None:
-        """Questions times runs without a verdict, of all of them; ``None`` where it is not said."""
+        """Questions times runs without a verdict, of all of them; ``None`` if that is not known."""
         return Share.parse(self.fields.get("unscored", ""))
-
-    @property
-    def asked(self) -> Share | None:
-        """Questions times runs that were asked, of all; ``None`` where all were."""
-        return Share.parse(self.fields.get(ASKED, "").replace(",", ""))
-
-    @property
-    def empty(self) -> Share | None:
-        """Captions without a word, of all of them; ``None`` where there are none."""
-        return Share.parse(self.fields.get("empty", ""))
-
-    @property
-    def dropped(self) -> Share | None:
-        """Captions that are not there and were left out; ``None`` where there are none."""
-        return Share.parse(self.fields.get("dropped", ""))
 
     @property
     def unavailable(self) -> frozenset[str]:
@@ -222,7 +156,7 @@ class Signature:
 
 
 def join_values(name: str, values: Iterable[str]) -> str:
-    """The different values of a field of the signature as one value.
+    """Return the different values of a field of the signature as one value.
 
     >>> join_values("runs", ["1", "3"]), join_values("served", ["b,a", "a"])
     ('1+3', 'a,b')
@@ -235,17 +169,11 @@ def join_values(name: str, values: Iterable[str]) -> str:
         return _joint_digest(values)
     if name != SERVED:
         return "+".join(values)
-    names = {served for value in values for served in value.split(",")}
-    shown = sorted(names - {_MORE})
-    is_cut = _MORE in names or len(shown) > _MOST_NAMES
-    return ",".join([*shown[:_MOST_NAMES], *([_MORE] if is_cut else [])])
+    return ",".join(sorted({name for value in values for name in value.split(",")}))
 
 
 def join_fields(values: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """The fields of many captions as those of one signature: values that differ are joined.
-
-    Args:
-        values: Field to its different values.
+    """Return the fields of many captions as those of one signature: different values are joined.
 
     >>> join_fields({"runs": ["3", "1"]})
     {'runs': '1+3'}
@@ -256,21 +184,17 @@ def join_fields(values: Mapping[str, Collection[str]]) -> dict[str, str]:
 def questions_digest(video_id: str, questions: Sequence[object]) -> str:
     """Return a digest of everything that is asked about a video.
 
-    Args:
-        video_id: The video.
-        questions: As a protocol takes them; what cannot be written down, such as what makes a
-            picture, does not count.
+    What cannot be written down, such as a function that makes a picture, does not count.
     """
     text = json.dumps([video_id, *map(_plain, questions)], default=str)
     return blake2b(text.encode("ascii"), digest_size=_OF_TASK).hexdigest()
 
 
 def digest_of_all(digests: Sequence[str]) -> str:
-    """Eight digits for the questions of many videos, whatever the order of the videos.
+    """Return eight digits for the questions of many videos, whatever the order of the videos.
 
-    Args:
-        digests: Of each video; or for each video that of all its task, in the pooled records of
-            several tasks, which gives the digest that a group of the tasks has.
+    In the pooled records of several tasks, a video has the digest of all its task; they give the
+    digest that a group of the tasks has.
     """
     if all(len(digest) == _OF_TASK for digest in digests):
         return _joint_digest(digests)

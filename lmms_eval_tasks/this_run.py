@@ -19,7 +19,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, arrived
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
 RUN_RECORD: Final = "LMMS_EVAL_CAPTIONS_RUN_RECORD"
@@ -118,14 +118,13 @@ class AccountedRecord(PendingRecord):
     """An item that takes this process's totals along when it is sent to another rank."""
 
     def __reduce__(self) -> tuple[Callable[..., Item], tuple[object, ...]]:
-        item = dict(self.wait())
-        return _receive, (item, SESSION.process, SESSION.totals())
+        return _receive, (self.record, dict(self), SESSION.process, SESSION.totals())
 
 
-def _receive(item: Item, process: str, totals: Totals) -> Item:
+def _receive(record: CaptionRecord, item: Item, process: str, totals: Totals) -> Item:
     if process != SESSION.process:
         _OTHER_TOTALS[process] = totals
-    return item
+    return arrived(record, item)
 
 
 def totals_by_process() -> dict[str, Totals]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from lmms_eval_captions.judges.files import whole, write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 from lmms_eval_captions.lmms_eval_tasks.scoring import extras_of
 
 METADATA: Final = b"lmms_eval_captions"
@@ -44,11 +45,11 @@ def value_columns(benchmark: Benchmark[Any, Any]) -> dict[str, str]:
     """
     sources = {name: benchmark.source_of_values(name) for name in benchmark.metrics}
     numeric = {source for source in sources.values() if not benchmark.metrics[source].labels}
-    columns = {
-        source: VERDICT if source not in numeric else SCORE if len(numeric) == 1 else source
-        for source in sources.values()
+    number = SCORE if len(numeric) == 1 else ""
+    return {
+        name: VERDICT if source not in numeric else number or source
+        for name, source in sources.items()
     }
-    return {name: columns[source] for name, source in sources.items()}
 
 
 def write_verdicts(
@@ -73,7 +74,11 @@ def write_verdicts(
 
     columns = value_columns(benchmark)
     rows = [row for index, of in enumerate(records) for row in _rows(index, of, columns, benchmark)]
-    names = dict.fromkeys(name for row in rows for name in row)
+    arrays = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        texts = [whole(value) if isinstance(value, str) else value for value in values]
+        arrays[name] = pa.array(values, pa.int32()) if name in _INTEGERS else pa.array(texts)
     metadata = {
         **head,
         "n_rows": len(rows),
@@ -86,19 +91,10 @@ def write_verdicts(
         "sections": list(dict.fromkeys(name for record in records for name in record.groups)),
         "fields": list(dict.fromkeys(name for record in records for name in _fields(record))),
     }
-    table = pa.table({name: _array(name, [row.get(name) for row in rows]) for name in names})
-    table = table.replace_schema_metadata({METADATA: json.dumps(metadata).encode()})
+    table = pa.table(arrays).replace_schema_metadata({METADATA: json.dumps(metadata).encode()})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     write_atomically(path, buffer.getvalue())
-
-
-def _array(name: str, values: Sequence[object]) -> Any:  # noqa: ANN401 - of pyarrow
-    import pyarrow as pa
-
-    if name in _INTEGERS:
-        return pa.array(values, pa.int32())
-    return pa.array([whole(value) if isinstance(value, str) else value for value in values])
 
 
 def _rows(
@@ -107,7 +103,7 @@ def _rows(
     columns: Mapping[str, str],
     benchmark: Benchmark[Any, Any],
 ) -> Iterator[Row]:
-    """A row per judge run and question; a caption without any has one that says so."""
+    """Yield a row per judge run and question; of a caption without any, one that says so."""
     caption: Row = {
         "video": record.video_id,
         "caption": index,
@@ -119,27 +115,39 @@ def _rows(
         "is_dropped": bool(record.n_dropped),
         **_fields(record),
     }
-    sources = {columns[name]: name for name in reversed(list(benchmark.metrics))}
+    metrics, sample = benchmark.metrics, Sample.of(record)
+    sources = {columns[name]: name for name in reversed(list(metrics))}
     n_runs = max(map(len, record.values.values()), default=0)
     is_silent = True
+    of_sample: dict[str, Sequence[Any]] = {}
+    if sample is not None:
+        for name, runs in sample.cheap.items():
+            column = f"{CHEAP}{columns[name]}"
+            of_sample[column] = _by_question(runs[0], metrics[name].n_values)
     for run in range(n_runs):
-        values = {
-            column: _by_question(record.values[name][run], benchmark.metrics[name].n_values)
+        of_run = {
+            column: _by_question(record.values[name][run], metrics[name].n_values)
             for column, name in sources.items()
         }
-        for place in range(len(next(iter(values.values())))):
+        of_run |= {section: names[run] for section, names in record.groups.items()}
+        n_questions = len(next(iter(of_run.values())))
+        of_run["reason"] = (record.unscored_because or [[None] * n_questions] * n_runs)[run]
+        for question in range(n_questions):
             is_silent = False
-            yield {
+            row = {
                 **caption,
                 "run": run,
-                "question_index": place,
-                "question": record.asked[place] if place < len(record.asked) else None,
-                **{column: of_run[place] for column, of_run in values.items()},
-                **{section: runs[run][place] for section, runs in record.groups.items()},
-                "reason": record.unscored_because[run][place] if record.unscored_because else None,
-                **_tokens(record, run, place),
-                **_sample(record, columns, benchmark, place),
+                "question_index": question,
+                "question": record.asked[question] if question < len(record.asked) else None,
+                **{column: values[question] for column, values in of_run.items()},
             }
+            if record.tokens:
+                row["input_tokens"], row["output_tokens"] = record.tokens[run][question]
+            if sample is not None:
+                row["weight"] = sample.weights[question]
+                row |= {"stratum": sample.stratum, "rank": sample.rank, "lam": sample.lam}
+                row |= {column: values[question] for column, values in of_sample.items()}
+            yield row
     if is_silent:
         yield {**caption, "run": n_runs - 1 if n_runs else None}
 
@@ -150,39 +158,10 @@ def _by_question(values: Sequence[Any], n_values: int) -> Sequence[Any]:
     return [list(values[at : at + n_values]) for at in range(0, len(values), n_values)]
 
 
-def _tokens(record: CaptionRecord, run: int, place: int) -> Row:
-    if not record.tokens:
-        return {}
-    n_input, n_output = record.tokens[run][place]
-    return {"input_tokens": n_input, "output_tokens": n_output}
-
-
 def _fields(record: CaptionRecord) -> Row:
-    """The benchmark's own numbers and texts of a caption, such as its tokens."""
+    """Return the benchmark's own numbers and texts of a caption, such as its tokens."""
     return {
         name: value
         for name, value in record.fields.items()
         if isinstance(value, int | float | str | None)
-    }
-
-
-def _sample(
-    record: CaptionRecord, columns: Mapping[str, str], benchmark: Benchmark[Any, Any], place: int
-) -> Row:
-    """Return the sampling columns of a question, empty if all questions were asked."""
-    from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
-
-    sample = Sample.of(record)
-    if sample is None:
-        return {}
-    cheap = {
-        f"{CHEAP}{columns[name]}": _by_question(runs[0], benchmark.metrics[name].n_values)[place]
-        for name, runs in sample.cheap.items()
-    }
-    return {
-        "weight": sample.weights[place],
-        "stratum": sample.stratum,
-        "rank": sample.rank,
-        "lam": sample.lam,
-        **cheap,
     }

@@ -399,7 +399,7 @@ class Scorer:
 
         return future, settled(
             result,
-            replace_reason=lambda reason: Judged((), self.config, reason),
+            Judged((), self.config, None),
             is_settled=future.done,
             settings=self.settings,
         )

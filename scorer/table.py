@@ -19,7 +19,6 @@ from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
-from lmms_eval_captions.lmms_eval_tasks.reasons import kind_of
 from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner, captioner_class
@@ -307,7 +306,7 @@ class TableScorer:
             "n_unscored": score.n_unscored,
             "why_unscored": max(score.reasons, key=score.reasons.__getitem__, default=None),
             "is_empty": bool(record.n_empty),
-            "is_open": lacks_a_metric or any(map(_may_pass, score.reasons)),
+            "is_open": lacks_a_metric or _may_pass(record),
             "verdicts": record.values[benchmark.headline],
             **dict(zip(HALVES, map(_number, _halves(benchmark, record)), strict=True)),
             "parts": _parts(benchmark, record),
@@ -350,14 +349,10 @@ def _text_of(caption: object) -> str | None:
     return str(caption) if is_text else None
 
 
-def _may_pass(reason: str) -> bool:
-    """Return whether a later run may have a verdict on a question that has none for a reason.
-
-    >>> _may_pass("unreadable reply, asked 4 times"), _may_pass("gave up on this request: busy")
-    (False, True)
-    """
-    is_final = kind_of(reason) in ("unreadable", "empty")
-    return not is_final and reason != f"{NO_CAPTION}{NO_CAPTION_GIVEN}"
+def _may_pass(record: CaptionRecord) -> bool:
+    """Return whether a later run may have a verdict on a question that has none."""
+    is_given = record.no_caption != f"{NO_CAPTION}{NO_CAPTION_GIVEN}"
+    return is_given and bool(record.kinds.keys() - {"unreadable", "empty"})
 
 
 def _halves(benchmark: Benchmark[Any, Any], record: CaptionRecord) -> tuple[float, float]:

@@ -158,7 +158,8 @@ def _warnings(view: View, results: TaskResults, n_videos: int) -> Iterator[str]:
         elif paper and name and name not in (*papers, NO_JUDGE.label.partition(" ")[0]):
             yield f"judged by {judge}; the paper's judge is {paper}, so these are not its numbers"
     if isnan(results.scores.get(view.benchmark.headline, 0.0)):
-        yield f"no score (nan): {help_against(results.unscored_reasons)}"
+        why = help_against(results.unscored_reasons, results.unscored_kinds)
+        yield f"no score (nan): {why}"
     elif results.unscored_reasons and (share := _share(results, "unscored")):
         yield f"{share['n']:,} of {share['of']:,} questions are unscored, and in no number"
     yield from results.doubts

@@ -151,7 +151,7 @@ class Asker:
             reason = f"{UNREADABLE}, asked {attempt} times{self._hint(reply)}"
             failure = "unreadable"
         except UnsavedReplyError as error:
-            reply, reason, failure = error.reply, str(error), "unavailable"
+            reply, reason, failure = error.reply, str(error), "stopped"
         except errors.JudgeError as error:
             reason, failure = str(error), error.failure
         self._meter.n_unscored += 1
@@ -419,9 +419,9 @@ class Asker:
         """Stop a request's model, and return the error."""
         self._had_outage = True
         words = self._words
-        error = errors.EndpointSilentError(
-            f"the {words.who} gave {what}, {words.work} stopped: {cause}"
-        )
+        never = self._last_success_s == -inf
+        kind = errors.NeverAnsweredError if never else errors.EndpointSilentError
+        error = kind(f"the {words.who} gave {what}, {words.work} stopped: {cause}")
         self.stop(request.model, error, request.shown)
         return error
 

@@ -23,7 +23,12 @@ from lmms_eval_captions.judges.endpoint.failures import WORDS, Role
 from lmms_eval_captions.judges.endpoint.replies import PICTURE_TOKENS, count_of, pictures_in
 from lmms_eval_captions.judges.endpoint.request import Client, Reply, Request
 from lmms_eval_captions.judges.endpoint.urls import is_self_hosted
-from lmms_eval_captions.judges.errors import JudgeError, JudgeStoppedError, SettingsError
+from lmms_eval_captions.judges.errors import (
+    CostLimitError,
+    JudgeError,
+    JudgeStoppedError,
+    SettingsError,
+)
 from lmms_eval_captions.judges.files import read_yaml_file
 
 JudgeMode = Literal["now", "batch"]
@@ -318,7 +323,7 @@ class Budget:
                 if self._purse.is_busy:
                     return None
             words = WORDS[self._role]
-            raise JudgeStoppedError(
+            raise CostLimitError(
                 f"{words.limit}: ${taken_usd:.4f} of this process's ${self._limit_usd:.4f} are "
                 f"spent and the next request may cost ${least_usd:.4f}: {words.work} stopped. "
                 "Everything answered is kept. Run the same command again with a higher limit: "

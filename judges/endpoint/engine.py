@@ -35,7 +35,7 @@ from lmms_eval_captions.judges.endpoint.progress import Meter, Progress, Totals
 from lmms_eval_captions.judges.endpoint.request import About, Chain, Client, Shown
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
 from lmms_eval_captions.judges.endpoint.urls import endpoint_name, is_self_hosted, scrub
-from lmms_eval_captions.judges.errors import JudgeStoppedError
+from lmms_eval_captions.judges.errors import JudgeStoppedError, JudgingEndedError
 
 R = TypeVar("R")
 
@@ -343,8 +343,8 @@ class Engine:
         """Return the error of captions that are not judged any more."""
         defect, work = defect or self.defect, self._words.work
         if defect is None:
-            return JudgeStoppedError(f"{work} was ended before this caption's turn")
-        return JudgeStoppedError(
+            return JudgingEndedError(f"{work} was ended before this caption's turn")
+        return JudgingEndedError(
             f"{work} ended after an internal error: {defect}; what was answered is kept, run the "
             "same command again to resume"
         )

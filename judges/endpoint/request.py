@@ -258,6 +258,7 @@ class Outcome(TypedDict):
 
     reply: str
     reason: str | None
+    failure: Failure | None
     cached: bool
     usage: Usage
 
@@ -282,6 +283,7 @@ class Asked(Generic[T]):
         return {
             "reply": self.reply,
             "reason": self.reason,
+            "failure": self.failure,
             "cached": all(step.cached for step in steps),
             "usage": reduce(add, (step.usage for step in steps)),
         }

@@ -7,9 +7,9 @@ import re
 from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.request import UNREADABLE, Ask, Asked, Reply
+from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply
 from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
 from lmms_eval_captions.judges.protocols.reading import UNCLEAR, Unclear
@@ -205,7 +205,7 @@ async def judge_question(
         verdict=None if predicted is None else agreement(predicted, question.answer),
         # The first that gives the verdict, else the last unread one.
         reply=next((one.reply for one in shown if one.value == predicted), asked[0].reply),
-        reason=_reason(asked) if predicted is None else None,
+        **({} if predicted is not None else _why_unscored(asked)),
         cached=all(outcome.cached for outcome in asked),
         usage=sum((outcome.usage for outcome in asked[1:]), asked[0].usage),
     )
@@ -257,10 +257,10 @@ def _lexical_answer(question: str, caption: str) -> str:
     return f"{answer}@@@The caption holds {share:.0%} of the question's words."
 
 
-def _reason(asked: Sequence[Asked[YesNo]]) -> str:
-    failed = [str(outcome.reason) for outcome in asked if outcome.value is None]
-    if len(asked) == 1:
-        return failed[0]
+def _why_unscored(asked: Sequence[Asked[YesNo]]) -> dict[str, Any]:
+    failed = [outcome for outcome in asked if outcome.value is None]
     # First reasons that a rerun asks again about: an unreadable reply is kept.
-    telling = ([reason for reason in failed if UNREADABLE not in reason] or failed)[-1]
-    return f"{len(failed)} of {len(asked)} asks failed and no two agree: {telling}"
+    telling = ([one for one in failed if one.failure != "unreadable"] or failed)[-1]
+    some = f"{len(failed)} of {len(asked)} asks failed and no two agree: "
+    reason = f"{'' if len(asked) == 1 else some}{telling.reason}"
+    return {"reason": reason, "failure": telling.failure}

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks import plugin
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, PendingRecord, arrived
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
@@ -165,13 +165,8 @@ def test_where_the_metric_is_nan_there_is_neither_error_nor_score(
 
 def _system(name: str, metric: str, records: Sequence[CaptionRecord]) -> list[Sample]:
     benchmark = _with_one_metric(name, metric)
-    field = benchmark.metrics[metric].field
     items = [
-        {
-            metric: {**record.head(), field: record.values[metric], "fields": record.fields},
-            "unscored": record.head(),
-        }
-        for record in records
+        {metric: arrived(record, record.head()), "unscored": record.head()} for record in records
     ]
     samples = _samples(items, ["A caption."] * len(items))
     score_samples(benchmark, samples)

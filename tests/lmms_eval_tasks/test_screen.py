@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks import screen
+from lmms_eval_captions.lmms_eval_tasks import plugin, screen
 from lmms_eval_captions.lmms_eval_tasks.screen import screen_of, table_lines
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, task_groups
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
@@ -176,12 +176,12 @@ def ended(bench: pytest.MonkeyPatch) -> None:
 def test_rank_0_prints_each_run_and_then_each_error_once(
     capfd: pytest.CaptureFixture[str], bench: pytest.MonkeyPatch
 ) -> None:
-    screen._print_of_process(os.getpid() + 1)  # a forked child
+    plugin._print_of_process(os.getpid() + 1)  # a forked child
     bench.setenv("RANK", "1")
-    screen._print_of_process(os.getpid())
+    plugin._print_of_process(os.getpid())
     assert capfd.readouterr() == ("", "")
     bench.setenv("RANK", "0")
-    screen._print_of_process(os.getpid())
+    plugin._print_of_process(os.getpid())
     printed = capfd.readouterr()
     assert printed.out.count("--model_args path=out") == 2
     assert printed.err == "it ended early\n"

@@ -17,9 +17,9 @@ from conftest import ServerFactory
 from five_tasks import CAPTIONER_PAPERS, TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.lmms_eval_tasks.doubts import doubt_names, doubts_of
 from lmms_eval_captions.lmms_eval_tasks.estimate import CaptionFile, estimate
-from lmms_eval_captions.lmms_eval_tasks.judge_check import LEAST_CAPTIONS, tell_answer
-from lmms_eval_captions.lmms_eval_tasks.judge_doubts import Evidence, doubt_names, doubts_of
+from lmms_eval_captions.lmms_eval_tasks.judge_check import LEAST_CAPTIONS, Evidence, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
@@ -290,7 +290,7 @@ def test_an_outage_is_no_doubt(
 def _named(evidence: Evidence) -> tuple[str, ...]:
     record = CaptionRecord(
         task="t", video_id="v", judge="j", runs=1, protocol=1, extras={}, n_questions=1,
-        n_unscored=0, evidence=evidence.to_item(),
+        n_unscored=0, evidence=evidence,
     )  # fmt: skip
     return doubt_names([record])
 

@@ -123,7 +123,8 @@ OURS: Final = {
         files={
             "1_results.json": _results("40.0", 5),
             "1_judging.json": '{"tasks": {"vdc_camera": {"unscored": '
-            '{"reasons": {"unreadable reply, asked 4 times": 5}}}}}',
+            '{"reasons": {"unreadable reply, asked 4 times": 5}, '
+            '"reasons_by_kind": {"unreadable": 5}}}}}',
         },
     ),
     # Tasks, captions and data, before anything is sent.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, resolve
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of
 
 
-def signature_of_items(items: Iterable[Item]) -> str:
+def signature_of_items(items: Iterable[PendingRecord]) -> str:
     """Return the signature of a task from its captions' items of any metric."""
-    return signature_of([CaptionRecord.read(item) for item in resolve(items)])
+    return signature_of([item.record for item in items])

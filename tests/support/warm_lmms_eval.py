@@ -228,7 +228,7 @@ def _become(wish: Mapping[str, Any], output: int) -> None:
 def _as_imported_now() -> None:
     import datasets.config
 
-    from lmms_eval_captions.lmms_eval_tasks.screen import print_at_exit
+    from lmms_eval_captions.lmms_eval_tasks.plugin import print_at_exit
 
     print_at_exit.cache_clear()
     print_at_exit()

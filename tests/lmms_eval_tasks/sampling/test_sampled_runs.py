@@ -14,7 +14,6 @@ import pytest
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.cli.main import main
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import read_whole
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
@@ -121,7 +120,7 @@ def test_processes_sample_their_own_captions(
         bench.setenv("RANK", str(rank))
         for task, of in _items("One caption", range(rank, N_VIDEOS, 2)).items():
             gathered[task] += pickle.loads(pickle.dumps(of))  # noqa: S301
-    records = [read_whole(VDC, item) for task in TASKS for item in gathered[task]]
+    records = [item.record for task in TASKS for item in gathered[task]]
     assert {record.sample["rank"] for record in records} == {0, 1}
     scores = _scores(gathered)
     sampled = kept_breakdown("vdc_camera")["sampled"]
@@ -144,7 +143,7 @@ def test_samples_of_two_captioners_are_compared(
         SESSION.close()
         items = _items(f"{name} caption")["vdc_camera"]
         hooks.aggregate("vdc_acc")(items)
-        records[name] = [read_whole(VDC, item) for item in items]
+        records[name] = [item.record for item in items]
         write_run(tmp_path / name, {"vdc_camera": records[name]}, model=name)
     main(["compare", *(str(tmp_path / name) for name in records), "--format", "json"])
     rows = json.loads(capsys.readouterr().out)["compared"][0]["rows"]

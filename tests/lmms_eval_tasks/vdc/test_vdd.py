@@ -12,8 +12,11 @@ from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.judges.protocols.prompt import Prompts
-from lmms_eval_captions.lmms_eval_tasks.judge_check import captions_of, choose_questions
-from lmms_eval_captions.lmms_eval_tasks.judge_doubts import examples_of
+from lmms_eval_captions.lmms_eval_tasks.judge_check import (
+    captions_of,
+    choose_questions,
+    examples_of,
+)
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc import vdd_hooks as hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.vdd import VDD

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,13 @@ from typing import Any
 import pytest
 
 from breakdowns import kept_breakdown
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import read_whole
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, arrived
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
-Item = dict[str, Any]
 METRICS: dict[str, Any] = {
     str(entry["metric"]): entry["aggregation"] for entry in hooks.group_metric_list[:4]
 }
@@ -29,44 +29,37 @@ def nothing_finished(bench: pytest.MonkeyPatch) -> None:
     THIS_RUN.clear()
 
 
-def _item(task: str, video: str, runs: list[list[str | None]], n_tokens: int | None) -> Item:
+def _record(
+    task: str, video: str, runs: list[list[str | None]], n_tokens: int | None
+) -> CaptionRecord:
     n_unscored = sum(verdict is None for run in runs for verdict in run)
-    return {
-        "task": task,
-        "video_id": video,
-        "judge": "judge",
-        "runs": len(runs),
-        "protocol": 1,
-        "extras": {"format": "free"},
-        "n_questions": sum(map(len, runs)),
-        "n_unscored": n_unscored,
-        "n_empty": 0,
-        "reasons": {"told so": n_unscored} if n_unscored else {},
-        "verdicts": runs,
-        "record": {
-            "values": {"acc": runs},
-            "groups": {
-                "dimensions": [["video content"] * len(run) for run in runs],
-                "sub_categories": [["events"] * len(run) for run in runs],
-            },
-            "asked": [],
-            "unscored_because": [],
-            "tokens": [],
-            "n_words": 3,
-            "caption_digest": "",
-            "sample": {},
-            "fields": {
-                "n_tokens": n_tokens,
-                **({"con_reason": "no tokenizer"} if n_tokens is None else {}),
-            },
+    return CaptionRecord(
+        task=task,
+        video_id=video,
+        judge="judge",
+        runs=len(runs),
+        protocol=1,
+        extras={"format": "free"},
+        n_questions=sum(map(len, runs)),
+        n_unscored=n_unscored,
+        reasons={"told so": n_unscored} if n_unscored else {},
+        kinds={"stopped": n_unscored} if n_unscored else {},
+        values=dict.fromkeys(METRICS, runs),
+        groups={
+            "dimensions": [["video content"] * len(run) for run in runs],
+            "sub_categories": [["events"] * len(run) for run in runs],
         },
-    }
+        n_words=3,
+        fields={
+            "n_tokens": n_tokens,
+            **({"con_reason": "no tokenizer"} if n_tokens is None else {}),
+        },
+    )
 
 
-def _judge(items: Sequence[Item]) -> dict[str, float]:
+def _judge(records: Sequence[CaptionRecord]) -> dict[str, float]:
     """Aggregate a task as lmms-eval does, before its group; the task's own numbers."""
-    hooks.aggregate("acc")(items)
-    records = [read_whole(VIDCAPBENCH, item) for item in items]
+    hooks.aggregate("acc")([arrived(record, record.head()) for record in records])
     return {name: score_of(VIDCAPBENCH, name, records) for name in METRICS}
 
 
@@ -77,8 +70,8 @@ def _numbers() -> dict[str, float]:
 
 def test_hand_worked_numbers_over_all_pairs() -> None:
     """Three pairs of AE and one of HE: a mean of the tasks would weigh HE's pair three times."""
-    ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "correct", "neutral"]], 10)]
-    he = [_item("vidcapbench_he", "a.mp4", [["wrong"]], 10)]
+    ae = [_record("vidcapbench_ae", "a.mp4", [["correct", "correct", "neutral"]], 10)]
+    he = [_record("vidcapbench_he", "a.mp4", [["wrong"]], 10)]
     assert _judge(ae)["acc"] == pytest.approx(200 / 3)
     assert _judge(he)["acc"] == 0.0
     numbers = _numbers()
@@ -94,19 +87,20 @@ def test_a_video_counts_once_in_the_tokens() -> None:
     """A clip with a caption in each task has their mean; one of a single task its own."""
     _judge(
         [
-            _item("vidcapbench_ae", "a.mp4", [["correct"]], 10),
-            _item("vidcapbench_ae", "b.mp4", [["correct"]], 40),
+            _record("vidcapbench_ae", "a.mp4", [["correct"]], 10),
+            _record("vidcapbench_ae", "b.mp4", [["correct"]], 40),
         ]
     )
-    _judge([_item("vidcapbench_he", "a.mp4", [["correct"]], 30)])
+    _judge([_record("vidcapbench_he", "a.mp4", [["correct"]], 30)])
     assert _numbers()["con"] == pytest.approx(100 * 100 / ((20 + 40) / 2))
 
 
 def test_the_group_has_a_breakdown_of_its_own(bench: pytest.MonkeyPatch) -> None:
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
-    ae = [_item("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
-    he = [_item("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]
-    he[0]["record"]["groups"]["dimensions"] = [["video content", "video motion"]] * 2
+    ae = [_record("vidcapbench_ae", "a.mp4", [["correct", "wrong"], ["correct", None]], 10)]
+    he = [_record("vidcapbench_he", "a.mp4", [["correct", "neutral"], ["wrong", "neutral"]], 30)]
+    dimensions = [["video content", "video motion"]] * 2
+    he = [replace(he[0], groups={**he[0].groups, "dimensions": dimensions})]
     _judge(ae)
     _judge(he)
     numbers = _numbers()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.caption_doubts import no_caption_at_all
+from lmms_eval_captions.lmms_eval_tasks.doubts import no_caption_at_all
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.results_writer import complete
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
