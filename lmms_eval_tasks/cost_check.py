@@ -61,7 +61,7 @@ def expected_cost(
     settings: JudgeSettings,
     captions: Mapping[int, str] | None = None,
 ) -> tuple[float, float] | None:
-    """Estimate what judging a task takes.
+    """Estimate the number of requests and the US dollars that judging a task takes.
 
     Args:
         benchmark: The task's.
@@ -70,8 +70,8 @@ def expected_cost(
         captions: Index of a document to its caption; ``None`` for captions of typical length.
 
     Returns:
-        Number of requests and US dollars; ``None`` if nothing is limited: without a limit, with
-        a sample of questions (which ends at the limit), without a known price.
+        ``None`` if nothing is limited: without a limit, with a sample of questions (which ends at
+        the limit), without a known price.
     """
     config, prices = benchmark.judge_config(settings), load_prices(settings.prices)
     if settings.max_cost_usd is None or settings.precision is not None:
@@ -106,11 +106,7 @@ def expected_cost(
 def require_within_limit(
     tasks: Sequence[tuple[Benchmark[Any, Any], Sequence[Doc]]], settings: JudgeSettings
 ) -> None:
-    """Say what judging is going to cost; end the run if that is above the limit.
-
-    Args:
-        tasks: Benchmark and documents of each task.
-        settings: Those of the run.
+    """Log what judging these documents is going to cost.
 
     Raises:
         SettingsError: If it is above the limit.

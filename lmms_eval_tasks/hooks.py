@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from math import ceil
+from math import ceil, nan
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from loguru import logger
@@ -25,7 +26,8 @@ from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit
-from lmms_eval_captions.lmms_eval_tasks.this_run import AccountedRecord, FinishedTask
+from lmms_eval_captions.lmms_eval_tasks.signature import digest_of_all
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, AccountedRecord, FinishedTask
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class Hooks(Generic[Q, J]):
         return self
 
     def process_docs(self, stub: Dataset) -> Dataset:
-        """The documents of the task that the stub's one row names.
+        """Documents of the task that the stub's one row names.
 
         Raises:
             DataError: If the data is missing or broken.
@@ -92,11 +94,7 @@ class Hooks(Generic[Q, J]):
     def doc_to_text(
         self, doc: Doc, lmms_eval_specific_kwargs: Mapping[str, str] | None = None
     ) -> str:
-        """The caption prompt, ours or the user's, between a model's own texts around it.
-
-        Raises:
-            SettingsError: If ``LMMS_CAPTIONS_PROMPTS`` cannot be used.
-        """
+        """Caption prompt, ours or the user's, between a model's own texts around it."""
         around = lmms_eval_specific_kwargs or {}
         prompt = self.benchmark.instruction(doc, Prompts(data_settings().prompts))
         return f"{around.get('pre_prompt', '')}{prompt}{around.get('post_prompt', '')}"
@@ -154,20 +152,11 @@ class Hooks(Generic[Q, J]):
         return metric_list_of_group({**means, UNSCORED: sum_over_tasks})
 
     def hook(self, name: str) -> Any:  # noqa: ANN401 - of any type that a hook has
-        """Return a hook by its name, for the YAML files.
-
-        Raises:
-            AttributeError: If there is none.
-        """
+        """Return a hook by its name, for the YAML files."""
         return getattr(self, name)
 
     def see_captions(self, docs: Sequence[Doc], captions: Mapping[int, str]) -> None:
-        """Take notice of all captions of a task that this process has, before any is judged.
-
-        Args:
-            docs: All documents of the task, at least one.
-            captions: Position of a document to its caption.
-        """
+        """See all captions of a task in this process, by index, before any is judged."""
         task = self.benchmark.task_of(docs[0]).name
         self._why_not.pop(task, None)
         self._find_out[task] = partial(why_not_ask, self.benchmark, docs, captions)
@@ -206,6 +195,69 @@ class Hooks(Generic[Q, J]):
         return score
 
 
+class PooledGroup:
+    """Hooks of a group whose numbers are those of all questions, not a mean of its tasks.
+
+    lmms-eval hands a group's aggregation the scores of its tasks. The counts that pooling needs are
+    in the records, which the tasks' aggregations leave in ``THIS_RUN``: they come first, in this
+    process.
+
+    ``note`` is a remark that readers of the numbers need.
+    """
+
+    def __init__(self, benchmark: Benchmark[Any, Any], name: str, *, note: str) -> None:
+        self._benchmark = benchmark
+        self._name = name
+        self._note = note
+
+    def __repr__(self) -> str:
+        # lmms-eval writes the text of every hook into its results: no address belongs there.
+        return f"hooks of the group {self._name}"
+
+    def __deepcopy__(self, _memo: object) -> PooledGroup:
+        # lmms-eval copies a group's configuration, hooks and all.
+        return self
+
+    @property
+    def group_metric_list(self) -> list[dict[str, object]]:
+        """The metrics of the group, as its YAML file lists them."""
+        pooled: dict[str, object] = {
+            name: partial(self._aggregate, name) for name in self._benchmark.metrics
+        }
+        return metric_list_of_group({**pooled, UNSCORED: sum_over_tasks})
+
+    def _aggregate(
+        self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool
+    ) -> float:
+        tasks = list(self._benchmark.tasks)
+        missing = [task for task in tasks if task not in THIS_RUN.tasks]
+        if missing:
+            logger.error(
+                "{} {} is nan: it is counted over the pairs of {}, and {} was not aggregated in "
+                "this process. Run both tasks in one run: --tasks {}",
+                self._name,
+                metric,
+                " and ".join(tasks),
+                " and ".join(missing),
+                self._name,
+            )
+            return nan
+        records = []
+        for task in tasks:
+            task_records = THIS_RUN.tasks[task].records
+            digest = digest_of_all([r.questions for r in task_records if r.questions])
+            records += [
+                replace(record, task=self._name, questions=record.questions and digest)
+                for record in task_records
+            ]
+        score = score_of(self._benchmark, metric, records)
+        if metric == self._benchmark.headline and records:
+            # Groups' aggregations do not receive the command line.
+            args = THIS_RUN.tasks[tasks[0]].args
+            report(FinishedTask(self._benchmark, records, args, self._note))
+        return score
+
+
 def metric_list_of_group(aggregations: Mapping[str, object]) -> list[dict[str, object]]:
     """Return the metrics of a group, as its YAML file lists them."""
     return [
@@ -226,15 +278,12 @@ def hooks_in(task: Any) -> Hooks[Any, Any] | None:  # noqa: ANN401 - lmms-eval's
 
 
 def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
-    """Raise where a captioner of ours cannot answer some of the tasks, or judging costs too much.
+    """Raise SettingsError if a captioner of ours cannot answer a task, or judging costs too much.
 
     Args:
-        model: The model that lmms-eval evaluates; only captioners of ours are checked.
+        model: The model that lmms-eval evaluates.
         tasks: Tasks by name; a group is a dict of its own.
         limit: Documents of each task, or their share below 1; ``None`` for all.
-
-    Raises:
-        SettingsError: If there are such tasks, or the cost is above the limit.
     """
     from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
 

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import fmean
@@ -60,9 +60,9 @@ class JudgeCheck(Generic[Q, J]):
     silent: frozenset[str] = frozenset()
     """Verdicts that bad captions earn, so that an honest judge may give them all the time."""
     n_anchors: int = 16
-    """Questions that are asked with both captions. 95% of judges that credit half of all captions
-    at random are found. Of judges that credit 80% of captions with the answer and 20% of those
-    without, 2% are called blind; of those that credit 90% and 10%, 0.01%."""
+    """Questions that are asked with both captions: 95% of judges that credit half of all captions
+    at random are found; of those that credit 80% of captions with the answer and 20% without, 2%
+    are called blind."""
 
 
 def tell_answer(question: str, answer: str) -> str:
@@ -90,6 +90,11 @@ def choose_questions(check: JudgeCheck[Q, Any], documents: Iterable[Sequence[Q]]
         if len(chosen) == check.n_anchors:
             break
     return list(chosen.values())
+
+
+def captions_of(check: JudgeCheck[Any, Any], question: object) -> Iterator[str]:
+    """Return the two captions that a question is asked with."""
+    return iter((check.tell(question), SAYS_NOTHING))
 
 
 class AnchorQuestions:
@@ -133,14 +138,8 @@ class AnchorQuestions:
 def anchor_credits(
     check: JudgeCheck[Q, J], questions: Sequence[Q], chains: Sequence[Sequence[J]]
 ) -> dict[str, Pair]:
-    """Return the credits of each question's two captions, by a digest of the question.
-
-    Args:
-        check: The benchmark's.
-        questions: The asked questions.
-        chains: Judgements, two for each question; empty if nothing was judged.
-    """
-    if not chains:
+    """Return the credits of each question's two captions, by a digest of the question."""
+    if not chains:  # nothing was judged
         return {}
     values = [[v for v in map(check.credit, judgements) if v is not None] for judgements in chains]
     means = [fmean(credits_) if credits_ else None for credits_ in values]
@@ -188,14 +187,7 @@ def evidence_of(
     examples: Sequence[str],
     pairs: Mapping[str, Pair],
 ) -> Evidence:
-    """Count one caption's judgements.
-
-    Args:
-        check: The benchmark's, ``None`` if it has none.
-        judged: Questions with their judgements.
-        examples: Examples in the judge's prompts.
-        pairs: Credits of the anchors that were asked with this caption.
-    """
+    """Count one caption's judgements, with the credits of anchors that were asked with it."""
     evidence = Evidence(pairs=dict(pairs))
     for question, judgement in judged:
         if judgement is None or judgement.reason is not None or not judgement.reply:

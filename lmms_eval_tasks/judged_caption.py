@@ -122,14 +122,14 @@ def record_of(
     """Return the record of a judged caption.
 
     Args:
-        benchmark: The benchmark.
+        benchmark: The task's.
         task: The task that it is judged for.
         doc: The captioned document.
         caption: Candidate caption.
         questions: The document's.
         judged: The judgements, or why there are none.
         pairs: Credits of the anchors that were asked with it.
-        settings: Of the run, if a sample of the questions is asked.
+        settings: Those of the run, if a sample of the questions is asked.
     """
     config, judgements, sample = judged.config, judged.judgements, judged.sample
     is_dropped = judged.caption == "dropped"

@@ -33,11 +33,7 @@ def judging_document(
 ) -> Document:
     """Return the judging document of a run without its head.
 
-    Args:
-        results: lmms-eval's results of the run.
-        this_run: The aggregated tasks, and the start of the run.
-        ours: Signature and breakdown of each task and group of ours, in lmms-eval's order.
-        finished_s: Seconds since the epoch.
+    ``ours`` is the signature and the breakdown of each task and group, in lmms-eval's order.
     """
     tasks: dict[str, Document] = {}
     for name, texts in ours.items():
@@ -64,7 +60,7 @@ def metrics_of(document: Mapping[str, Any]) -> dict[str, dict[str, Measured]]:
 
 
 def leaves_of(results: Mapping[str, Any], name: str) -> list[str]:
-    """The tasks of a group and of the groups in it, each once, or the task itself.
+    """Return the tasks of a group and of the groups in it, each once, or the task itself.
 
     >>> leaves_of({"group_subtasks": {"all": ["a", "some"], "some": ["b", "a"]}}, "all")
     ['a', 'b']
@@ -87,11 +83,7 @@ def leaves_of(results: Mapping[str, Any], name: str) -> list[str]:
 
 
 def moment(seconds: float) -> str:
-    """A moment since the epoch, as ISO 8601 has it, in UTC.
-
-    >>> moment(0.0)
-    '1970-01-01T00:00:00+00:00'
-    """
+    """Return a moment since the epoch in UTC, by ISO 8601."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
 
 

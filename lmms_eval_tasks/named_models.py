@@ -14,8 +14,8 @@ from lmms_eval_captions.judges.endpoint.urls import endpoint_names, parse_urls
 from lmms_eval_captions.judges.errors import SettingsError
 
 _HOW: Final = (
-    "expected names of models, separated by commas, each with the address of its endpoint where it "
-    "is another one than LMMS_CAPTIONS_JUDGE_URL's, and the variable that holds its key, where it "
+    "expected names of models, separated by commas, each with the address of its endpoint if it "
+    "is another one than LMMS_CAPTIONS_JUDGE_URL's, and the variable that holds its key if it "
     "needs one: gpt-4o,qwen@http://127.0.0.1:8000/v1,m@https://host/v1#MY_KEY"
 )
 _AT: Final = re.compile(r"@\s*(?=https?:)", re.IGNORECASE)
@@ -43,7 +43,7 @@ def parse_models(
             variable holds the key that is sent there. Without a variable no key is sent, except
             to OpenAI and to the usual endpoint.
         endpoint: The usual endpoint, for models without an address.
-        environ: Variables, by default the process's own.
+        environ: Variables (default: the process's own).
 
     Raises:
         SettingsError: If no model is named, one is named twice, or its endpoint cannot be used.
@@ -59,8 +59,7 @@ def parse_models(
 def split_address(text: str) -> tuple[str, str]:
     """Split a model's name from its addresses and the variable of its key.
 
-    Args:
-        text: ``NAME[@URL[#VARIABLE]]``; a name may hold an ``@`` of its own, such as a version's.
+    A name may hold an ``@`` of its own, such as a version's.
 
     >>> split_address("m@2026@http://me:secret@httpd:1/v1#KEY"), split_address("m@2026")
     (('m@2026', 'http://me:secret@httpd:1/v1#KEY'), ('m@2026', ''))
@@ -85,16 +84,13 @@ def _model(option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str
     name, address = split_address(text)
     if not name or "://" in name or "#" in name:
         raise SettingsError(f"{option}: {_HOW}")
-    model = Model(name, _endpoint(option, address, endpoint, environ) if address else endpoint)
-    is_without = address and model.endpoint.key_name == _NO_VARIABLE
-    model.endpoint.require_access(
-        f"{option} {model.name} at",
-        f"name its variable behind the address, as in {model.name}@URL#MY_KEY"
-        if is_without
-        else "set it, or name a server on this machine: "
-        f"{option} {model.name}@http://127.0.0.1:8000/v1",
-    )
-    return model
+    if address:
+        endpoint = _endpoint(option, address, endpoint, environ)
+    advice = f"set it, or name a server on this machine: {option} {name}@http://127.0.0.1:8000/v1"
+    if address and endpoint.key_name == _NO_VARIABLE:
+        advice = f"name its variable behind the address, as in {name}@URL#MY_KEY"
+    endpoint.require_access(f"{option} {name} at", advice)
+    return Model(name, endpoint)
 
 
 def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, str]) -> Endpoint:

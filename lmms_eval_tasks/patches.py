@@ -47,11 +47,7 @@ class Call:
         self.results: list[Any] = []
 
     def proceed(self, **changes: object) -> Any:  # noqa: ANN401 - lmms-eval's own
-        """Call the function with its arguments, some of them changed, and return its result.
-
-        Raises:
-            ValueError: If the function has no parameter of a changed argument's name.
-        """
+        """Call the function with its arguments, some of them changed, and return its result."""
         args, kwargs = list(self._args), dict(self._kwargs)
         for name, value in changes.items():
             index = self._names.index(name)
@@ -197,7 +193,7 @@ def _complete_results(call: Call) -> object:
 
 def _score_samples(call: Call) -> object:
     """Score the samples of our tasks once their task is aggregated."""
-    from lmms_eval_captions.lmms_eval_tasks.sample_scores import note_documents, score_samples
+    from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
     from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
     result = call.proceed()
@@ -205,7 +201,6 @@ def _score_samples(call: Call) -> object:
     benchmark = our_benchmarks().get(output.task_name)
     if benchmark is not None:
         score_samples(benchmark, output.logged_samples)
-        note_documents(output.task_name, benchmark, output.logged_samples)
     return result
 
 

@@ -30,8 +30,8 @@ _HELP: Final[Mapping[Kind, str]] = {
     "LMMS_CAPTIONS_ASK_AGAIN=1 is set, which asks them again; or name another judge "
     "(LMMS_CAPTIONS_JUDGE)",
     "missing": "of missing captions: repair the clips or add the rows, or correct what else the "
-    "reason names, and run the same command again; or score the others alone (--model caption_file "
-    "with missing=drop), or what there is with a higher LMMS_CAPTIONS_MAX_UNSCORED",
+    "reason names; or score the others alone (--model caption_file with missing=drop), or what "
+    "there is with a higher LMMS_CAPTIONS_MAX_UNSCORED",
     "empty": "of empty captions: caption those clips again, or score what there is with a higher "
     "LMMS_CAPTIONS_MAX_UNSCORED",
     "not asked": "not asked, as there can be no score while so many captions are missing",

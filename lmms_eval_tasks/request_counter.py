@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN, PICTURE_TOKENS
 from lmms_eval_captions.judges.endpoint.request import (
+    Ask,
     Asked,
     Chain,
     Message,
@@ -110,7 +111,7 @@ class RequestCounter:
         self._prices = prices
         self._stored = StoredReplies(replies, patience_s=0.0, endpoints=endpoints)
         self._seen: set[bytes] = set()
-        self._typical: dict[str, Asked[Any]] = {}
+        self._readings: dict[str, Asked[Any]] = {}
 
     async def count(
         self,
@@ -122,30 +123,54 @@ class RequestCounter:
     ) -> None:
         """Add what judging a task's captions takes.
 
-        Args:
-            counts: Where it is added.
-            documents: The captioned documents.
-            config: The benchmark's judge.
-            is_real: Whether the captions are those of a run, whose replies may be in the store.
+        Real captions are those of a run: replies about them may be in the store.
         """
-        stored = self._stored if is_real else None
         for document in documents:
-            name = document.name.encode("utf-8", "surrogatepass")
             for run in range(1 if document.is_anchor else config.runs):
                 for question in document.questions:
-                    ask = _CountingAsk(self, counts, stored, name, is_real=is_real)
                     chain = document.ask(question, document.caption, config=config, run=run)
-                    n_judgements = len(await chain(ask))
+                    n_judgements = len(await chain(self._counting(counts, document.name, is_real)))
                     counts.n_questions += 0 if document.is_anchor else n_judgements
 
-    def is_new(self, key: bytes) -> bool:
-        """Return True the first time that a request is asked."""
-        if key in self._seen:
-            return False
-        self._seen.add(key)
-        return True
+    def close(self) -> None:
+        """Close the stores."""
+        self._stored.close()
 
-    def add(self, counts: TaskEstimate, request: Request) -> None:
+    def _counting(self, counts: TaskEstimate, name: str, is_real: bool) -> Ask:
+        """Return what stands for the engine's ``ask`` in the chain of one question."""
+        # What is made up must not look the same for all captions.
+        document = name.encode("utf-8", "surrogatepass")
+        may_be_stored = is_real
+
+        async def ask(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+            nonlocal is_real
+            if is_offline(request.model):
+                return self._typical(request, read)
+            attempt = 0
+            while True:
+                key = request.key(attempt)
+                reply = self._stored.get(request.model, key) if may_be_stored else None
+                seen = key if is_real else key + document
+                is_new = seen not in self._seen
+                self._seen.add(seen)
+                if reply is None:
+                    break
+                counts.n_stored += is_new
+                value = read(reply)
+                if value is not None:
+                    return _asked(value, reply)
+                attempt += 1
+            if attempt >= N_ATTEMPTS and not self.ask_again:
+                return _UNREADABLE
+            if is_new:
+                self._add(counts, request)
+                counts.n_again += attempt >= N_ATTEMPTS
+            is_real = False
+            return self._typical(request, read)
+
+        return ask
+
+    def _add(self, counts: TaskEstimate, request: Request) -> None:
         """Count a request that would be sent."""
         n_chars, n_pictures = _content(request.messages)
         price = self._prices.price(request.model)
@@ -162,51 +187,11 @@ class RequestCounter:
         counts.output_tokens += reply_tokens
         counts.reply_tokens[protocol] = reply_tokens
 
-    def typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
+    def _typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         """Return the assumed reading of a protocol's replies; reading each would be slow."""
-        if request.protocol not in self._typical:
-            self._typical[request.protocol] = typical_reading(request, read)
-        return cast("Asked[T]", self._typical[request.protocol])
-
-    def close(self) -> None:
-        """Close the stores."""
-        self._stored.close()
-
-
-@dataclass(slots=True)
-class _CountingAsk:
-    """Stands for the engine's ``ask`` in the chain of one question."""
-
-    counter: RequestCounter
-    counts: TaskEstimate
-    stored: StoredReplies | None
-    document: bytes
-    """Whose caption this is: what is made up must not look the same for all of them."""
-    is_real: bool
-    """True if the caption and all replies so far are those of a run."""
-
-    async def __call__(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-        if is_offline(request.model):
-            return self.counter.typical(request, read)
-        attempt = 0
-        while True:
-            key = request.key(attempt)
-            reply = None if self.stored is None else self.stored.get(request.model, key)
-            is_new = self.counter.is_new(key if self.is_real else key + self.document)
-            if reply is None:
-                break
-            self.counts.n_stored += is_new
-            value = read(reply)
-            if value is not None:
-                return _asked(value, reply)
-            attempt += 1
-        if attempt >= N_ATTEMPTS and not self.counter.ask_again:
-            return _UNREADABLE
-        if is_new:
-            self.counter.add(self.counts, request)
-            self.counts.n_again += attempt >= N_ATTEMPTS
-        self.is_real = False
-        return self.counter.typical(request, read)
+        if request.protocol not in self._readings:
+            self._readings[request.protocol] = typical_reading(request, read)
+        return cast("Asked[T]", self._readings[request.protocol])
 
 
 def typical_reading(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:

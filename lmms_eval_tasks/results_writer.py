@@ -42,6 +42,7 @@ from lmms_eval_captions.lmms_eval_tasks.this_run import (
     record,
 )
 from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path, write_verdicts
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 
 
 @contextmanager
@@ -52,10 +53,7 @@ def completed(
 ) -> Iterator[None]:
     """Complete lmms-eval's results with ours, and record the run once they are saved.
 
-    Args:
-        tracker: lmms-eval's results tracker, which knows the folder and the start of the run.
-        results: See :func:`complete`.
-        datetime_str: Time of the run's end, as lmms-eval writes it.
+    Its results tracker knows the folder and the start of the run.
     """
     folder = None
     if tracker.output_path:
@@ -109,7 +107,7 @@ def complete(
     for warning in THIS_RUN.totals().warnings():
         logger.warning("{}", warning)
         THIS_RUN.warn(warning)
-    head = _head(results, SESSION.captions().path)
+    head = _head(results, RUN_CAPTIONS.log().path)
     for task, breakdown in THIS_RUN.breakdowns.items():
         ours.setdefault(task, {})["breakdown"] = _write(
             {**head, **breakdown}, f"breakdown_{task}", folder=folder, stamp=stamp
@@ -218,12 +216,7 @@ def _blank_unavailable(results: Mapping[str, Any], task: str, finished: Finished
 def with_intervals(
     results: Mapping[str, Any], measured: Mapping[str, Mapping[str, Measured]]
 ) -> Iterator[None]:
-    """Have intervals saved as ``<metric>_ci_low`` and ``<metric>_ci_high``, but not printed.
-
-    Args:
-        results: lmms-eval's results; changed in place and restored.
-        measured: Metrics of each task and group of ours.
-    """
+    """Have intervals saved as ``<metric>_ci_low`` and ``<metric>_ci_high``, but not printed."""
     added: list[tuple[dict[str, Any], str]] = []
     for table in ("results", "groups"):
         for task, metrics in results.get(table, {}).items():

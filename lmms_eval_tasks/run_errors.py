@@ -24,11 +24,7 @@ _UNKNOWN_MODEL: Final = re.compile(
 
 
 def noted(evaluate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return lmms-eval's function for one evaluation that also notes why it ended.
-
-    Args:
-        evaluate: ``cli_evaluate_single``, which takes the command line's arguments.
-    """
+    """Return lmms-eval's ``cli_evaluate_single``, which also notes why an evaluation ended."""
 
     @functools.wraps(evaluate)
     def evaluate_and_note(args: Any) -> Any:  # noqa: ANN401 - lmms-eval's own
@@ -49,6 +45,7 @@ def noted(evaluate: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _note(message: str) -> None:
+    # Other people's tasks start as fast as without us.
     from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
     THIS_RUN.note_error(message)
@@ -61,13 +58,19 @@ def describe(error: Exception) -> str:
         return sentence(str(error))
     text = str(error)
     if text.startswith(_UNKNOWN_TASKS):
-        return _unknown_tasks(text.removeprefix(_UNKNOWN_TASKS).partition(". Try ")[0])
+        from lmms_eval_captions.lmms_eval_tasks.task_names import known_names
+
+        names = text.removeprefix(_UNKNOWN_TASKS).partition(". Try ")[0]
+        return sentence(
+            f"--tasks: lmms-eval knows no task {names}{_meant(names, known_names())} "
+            "--tasks list shows all there are"
+        )
     unknown = _UNKNOWN_MODEL.match(text)
     if unknown:
-        close = get_close_matches(unknown["name"], unknown["known"].split(", "), n=1)
+        meant = _meant(unknown["name"], unknown["known"].split(", "))
         return sentence(
-            f"--model: lmms-eval knows no model {unknown['name']}{_meant(close)} "
-            "`lmms-eval models` lists all"
+            f"--model: lmms-eval knows no model {unknown['name']}{meant} `lmms-eval models` lists "
+            "all"
         )
     if type(error).__module__.startswith("huggingface_hub") or "Repo id must" in text:
         return (
@@ -92,37 +95,26 @@ def cause_of(error: Exception) -> Exception:
     return cause_of(last) if isinstance(last, Exception) else error
 
 
-def _unknown_tasks(names: str) -> str:
-    from lmms_eval_captions.lmms_eval_tasks.task_names import known_names
-
-    known = known_names()
+def _meant(names: str, known: Sequence[str]) -> str:
     close = [match for name in names.split(", ") for match in get_close_matches(name, known, n=1)]
-    return sentence(
-        f"--tasks: lmms-eval knows no task {names}{_meant(close)} --tasks list shows all there are"
-    )
-
-
-def _meant(names: Sequence[str]) -> str:
-    return f"; was {', '.join(dict.fromkeys(names))} meant?" if names else "."
+    return f"; was {', '.join(dict.fromkeys(close))} meant?" if close else "."
 
 
 @functools.cache
 def explain_uncaught_errors() -> None:
     """Print advice below the traceback of an uncaught error that a package's version explains."""
-    sys.excepthook = functools.partial(_explain, sys.excepthook)
+    shown_by = sys.excepthook
 
+    def explain(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        shown_by(kind, error, trace)
+        advice = advice_for(error)
+        if advice is not None:
+            from lmms_eval_captions.lmms_eval_tasks.this_run import record
 
-def _explain(
-    show: Callable[..., object],
-    kind: type[BaseException],
-    error: BaseException,
-    trace: TracebackType | None,
-) -> None:
-    show(kind, error, trace)
-    advice = advice_for(error)
-    if advice is not None:
-        from lmms_eval_captions.lmms_eval_tasks.this_run import record
+            message = f"{sentence(f'{kind.__name__}: {error}', 120)}: {advice}"
+            record({"error": message})
+            sys.stderr.write(f"{message}\n")
 
-        message = f"{sentence(f'{kind.__name__}: {error}', 120)}: {advice}"
-        record({"error": message})
-        sys.stderr.write(f"{message}\n")
+    sys.excepthook = explain

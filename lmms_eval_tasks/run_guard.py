@@ -7,7 +7,6 @@ wrapped (:mod:`patches`).
 from __future__ import annotations
 
 import codecs
-import functools
 import locale
 import os
 import sys
@@ -15,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
@@ -49,11 +47,7 @@ class RunGuard:
     """True if it is compared with a baseline, but lmms-eval keeps no samples to compare."""
 
     def require_judge(self, benchmark: Benchmark[Any, Any]) -> None:
-        """Raise, before anything is captioned, where this run's captions could not be judged.
-
-        Raises:
-            CaptionsError: If the settings of the judge cannot be used, or replies not be kept.
-        """
+        """Raise CaptionsError, before anything is captioned, if captions could not be judged."""
         self.is_ours = True
         if self.output_path:
             _require_saving(Path(self.output_path).expanduser())
@@ -88,40 +82,37 @@ class RunGuard:
             return
         end_other_bars()
         THIS_RUN.errors.append(words_of_interruption())
-        sys.excepthook = functools.partial(_show, sys.excepthook)
+        shown_by = sys.excepthook
+
+        def show(kind: type[BaseException], error: BaseException, trace: Any) -> None:  # noqa: ANN401
+            if not issubclass(kind, KeyboardInterrupt):
+                shown_by(kind, error, trace)
+
+        sys.excepthook = show
 
 
 RUN_GUARD: Final = RunGuard()
 
 
 def words_of_interruption() -> str:
-    """One line: how many replies are kept, and how to go on."""
-    totals = SESSION.totals()
-    if not (totals.calls or totals.n_from_store):
-        captions = RUN_CAPTIONS.saved
-        if captions is None:
-            return (
-                "Stopped by Ctrl-C before the judge had answered anything; start the same command "
-                "again"
-            )
+    """Return how many replies are kept, and how to resume."""
+    totals, captions = SESSION.totals(), RUN_CAPTIONS.saved
+    if totals.calls or totals.n_from_store:
         return (
-            "Stopped by Ctrl-C before the judge had answered anything; the captions so far are in "
-            f"{captions}: --model caption_file --model_args path={captions} has them judged"
+            f"Stopped by Ctrl-C: {totals.calls:,} new replies are kept in "
+            f"{cache_folder() / 'replies'}; the same command resumes and asks only what is missing"
         )
-    folder = cache_folder() / "replies"
-    return (
-        f"Stopped by Ctrl-C: {totals.calls:,} new replies are kept in {folder}; the same command "
-        "resumes and asks only what is missing"
-    )
+    advice = "start the same command again"
+    if captions is not None:
+        advice = (
+            f"the captions so far are in {captions}: --model caption_file --model_args "
+            f"path={captions} has them judged"
+        )
+    return f"Stopped by Ctrl-C before the judge had answered anything; {advice}"
 
 
 def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> object:
-    """Call lmms-eval's evaluator; an error of ours is noted, and shown without its traceback.
-
-    Args:
-        evaluate: ``simple_evaluate``, with its arguments.
-        arguments: Those arguments, by name.
-    """
+    """Call ``simple_evaluate``; note an error of ours, and show it without its traceback."""
     RUN_GUARD.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
     RUN_GUARD.is_ours = False
     RUN_GUARD.output_path = getattr(arguments.get("evaluation_tracker"), "output_path", None)
@@ -164,13 +155,3 @@ def _require_saving(folder: Path) -> None:
             f"results could not be saved: the locale's encoding is {encoding}, which lacks most "
             "characters; set PYTHONUTF8=1"
         )
-
-
-def _show(
-    shown_by: Any,  # noqa: ANN401 - sys.excepthook, whoever set it
-    kind: type[BaseException],
-    error: BaseException,
-    trace: TracebackType | None,
-) -> None:
-    if not issubclass(kind, KeyboardInterrupt):
-        shown_by(kind, error, trace)

@@ -78,50 +78,45 @@ def score_samples(
             sample["target"] = ""
         else:
             sample[SCORE] = round(value / _PERCENT, _DIGITS)
-
-
-def note_documents(
-    task: str, benchmark: Benchmark[Any, Any], samples: Sequence[Mapping[str, Any]]
-) -> None:
-    """Keep how each scored caption of a task was judged, to compare it with another run's."""
-    THIS_RUN.documents[task] = {
-        sample["doc_id"]: sample[benchmark.headline] for sample in samples if SCORE in sample
-    }
+            task = sample[benchmark.headline]["task"]
+            documents = THIS_RUN.documents.setdefault(task, {})
+            documents[sample["doc_id"]] = sample[benchmark.headline]
 
 
 @contextmanager
 def compared(results: MutableMapping[str, Any]) -> Iterator[None]:
     """Have lmms-eval's results name the metric that was compared, and the table mark no other.
 
-    Args:
-        results: lmms-eval's of the run; changed in place. Once they are saved, metrics that were
-            not compared stand apart, so that the table shows no difference and no star of them.
+    Once they are saved, metrics that were not compared stand apart, so that the table shows no
+    difference and no star of them.
     """
-    tables = _compared(results)
-    for task, metrics in tables.items():
-        metrics[_NAME] = f"{metrics[_NAME]} ({our_benchmarks()[task].headline})"
+    tables: MutableMapping[str, MutableMapping[str, Any]] = results.get("results", {})
+    compared_tasks = [task for task in tables if task in our_benchmarks() and _NAME in tables[task]]
+    for task in compared_tasks:
+        tables[task][_NAME] = f"{tables[task][_NAME]} ({our_benchmarks()[task].headline})"
     yield
     rows: dict[str, Any] = {}
-    for name, metrics in results.get("results", {}).items():
+    for name, metrics in tables.items():
         rows[name] = metrics
-        if name in tables:
-            others = _not_compared(metrics, our_benchmarks()[name].headline)
+        if name in compared_tasks:
+            headline = our_benchmarks()[name].headline
+            others = {
+                key: value
+                for key, value in metrics.items()
+                if "," in key and key.partition(",")[0].partition("_stderr")[0] != headline
+            }
             rows[name] = {key: value for key, value in metrics.items() if key not in others}
             # A row is shown under its alias, and a name can be used once.
             rows[f"{name} "] = {"alias": metrics.get("alias", name), **others}
             for of_tasks in (results.get("n-shot"), results.get("higher_is_better")):
                 if of_tasks and name in of_tasks:
                     of_tasks[f"{name} "] = of_tasks[name]
-    if tables:
+    if compared_tasks:
         results["results"] = rows
 
 
 def baseline_log(path: Path, task: str) -> Path:
-    """The sample log that a task is compared with.
-
-    Args:
-        path: A sample log, or a folder, whose newest log of the task is taken.
-        task: One of ours.
+    """Return the sample log that a task is compared with, of a folder the newest one.
 
     Raises:
         CaptionError: If there is none, or it is of another task or data, or has no scores.
@@ -135,17 +130,21 @@ def baseline_log(path: Path, task: str) -> Path:
             )
         path = logs[task]
     then, now = _scored(path, task), THIS_RUN.documents.get(task, {})
-    _require_the_same_videos(path, then, now)
+    for number, judged in now.items():
+        # lmms-eval takes documents of one number for one.
+        video, video_then = judged["video_id"], then.get(number, judged)["video_id"]
+        if video != video_then:
+            raise CaptionError(
+                f"{path}: expected a run over the same data to compare with, but document {number} "
+                f"is video {video_then!r:.60} there and {video!r:.60} here; judge both with one "
+                "LMMS_CAPTIONS_DATA"
+            )
     _warn_of_other_judging(task, then, now)
     return path
 
 
 def _scored(path: Path, task: str) -> Documents:
-    """Return how the captions of a sample log's scored lines were judged.
-
-    Raises:
-        CaptionError: If there is none, or they are of another task.
-    """
+    """Return how the captions of a sample log's scored lines were judged."""
     headline = our_benchmarks()[task].headline
     scored: dict[object, Mapping[str, object]] = {}
     for _, sample in json_lines(path):
@@ -168,18 +167,6 @@ def _scored(path: Path, task: str) -> Documents:
         "earlier version, of --predict_only, or had no score. Judge its captions again with "
         f"--model caption_file --model_args path={path}; stored verdicts cost nothing"
     )
-
-
-def _require_the_same_videos(path: Path, then: Documents, now: Documents) -> None:
-    """Raise where documents of one number, which lmms-eval takes for one, are different videos."""
-    for number, judged in now.items():
-        videos = judged["video_id"], then.get(number, judged)["video_id"]
-        if videos[0] != videos[1]:
-            raise CaptionError(
-                f"{path}: expected a run over the same data to compare with, but document {number} "
-                f"is video {videos[1]!r:.60} there and {videos[0]!r:.60} here; judge both with one "
-                "LMMS_CAPTIONS_DATA"
-            )
 
 
 def _warn_of_other_judging(task: str, then: Documents, now: Documents) -> None:
@@ -205,7 +192,7 @@ def _warn_of_other_judging(task: str, then: Documents, now: Documents) -> None:
 
 
 def _judging(captions: Sequence[Mapping[str, object]]) -> dict[str, str]:
-    """All that moves a score beside the captions' words, in every one of them."""
+    """Return all that affects the captions' scores, except their words."""
     values: dict[str, set[str]] = {}
     for judged in captions:
         extras = judged.get("extras")
@@ -214,21 +201,3 @@ def _judging(captions: Sequence[Mapping[str, object]]) -> dict[str, str]:
             if value != UNAVAILABLE:  # of a metric that is not compared
                 values.setdefault(name, set()).add(str(value))
     return join_fields(values)
-
-
-def _compared(results: Mapping[str, Any]) -> dict[str, MutableMapping[str, Any]]:
-    """Yield our tasks that were compared with a baseline."""
-    tables: Mapping[str, MutableMapping[str, Any]] = results.get("results", {})
-    return {
-        task: metrics
-        for task, metrics in tables.items()
-        if task in our_benchmarks() and _NAME in metrics
-    }
-
-
-def _not_compared(metrics: Mapping[str, Any], headline: str) -> dict[str, Any]:
-    return {
-        key: value
-        for key, value in metrics.items()
-        if "," in key and key.partition(",")[0].partition("_stderr")[0] != headline
-    }

@@ -43,22 +43,21 @@ NOT_JUDGED: Final = "no captions were judged"
 def score_of(benchmark: Benchmark[Any, Any], name: str, records: Sequence[CaptionRecord]) -> float:
     """Return a metric over captions, mean over judge runs.
 
-    Returns:
-        ``nan``, with the reason logged once in a run, if too much is unscored or if the metric
-        cannot be computed here.
+    ``nan``, with the reason logged once in a run, if too much is unscored or if the metric cannot
+    be computed here.
     """
     benchmark, (records,) = weighted(benchmark, [records])
     metric = benchmark.metrics[name]
     reason = metric.unavailable(records)
     if reason is not None:
         if THIS_RUN.is_new(f"{name}: {reason}"):
-            logger.info("{} is not computed (N/A), all other metrics stand: {}", name, reason)
+            logger.info(f"{name} is not computed (N/A), all other metrics stand: {reason}")
         return nan
     if is_nan(name, records):
         return nan
     scores = scores_of(metric, by_run(name, records), records)
     if any(map(isnan, scores)):
-        logger.warning("{} has no value | {}", name, signature_of(records))
+        logger.warning(f"{name} has no value | {signature_of(records)}")
         return nan
     return fmean(scores)
 
@@ -68,59 +67,42 @@ def values_of(
 ) -> dict[str, float]:
     """Return each of a benchmark's metrics over captions, as :func:`score_of`, and log nothing.
 
-    Args:
-        benchmark: The benchmark.
-        records: Captions all of whose questions were asked.
-        max_unscored: Largest share of unscored questions that still gives a score, in [0, 1].
+    All questions of these captions were asked.
     """
     n_questions, n_unscored = _counts(records)
-    if not n_questions or Share(n_unscored, n_questions).exceeds(max_unscored):
-        return dict.fromkeys(benchmark.metrics, nan)
-    return {
-        name: nan
-        if metric.unavailable(records) is not None
-        else _mean(scores_of(metric, by_run(name, records), records))
-        for name, metric in benchmark.metrics.items()
-    }
-
-
-def _mean(scores: Sequence[float]) -> float:
-    return nan if any(map(isnan, scores)) else fmean(scores)
+    values = dict.fromkeys(benchmark.metrics, nan)
+    if n_questions and not Share(n_unscored, n_questions).exceeds(max_unscored):
+        for name, metric in benchmark.metrics.items():
+            if metric.unavailable(records) is None:
+                # A run without a value leaves the metric without one.
+                values[name] = fmean(scores_of(metric, by_run(name, records), records))
+    return values
 
 
 def total_unscored(records: Sequence[CaptionRecord]) -> int:
     """Count questions without a verdict over all captions and judge runs, and log the reasons."""
-    empty = [record.video_id for record in records if record.n_empty]
-    n_unscored = sum(record.n_unscored for record in records)
+    task, n_captions = records[0].task if records else "", len(records)
+    n_questions, n_unscored = _counts(records)
     n_dropped = sum(record.n_dropped for record in records)
     if n_dropped:
         logger.warning(
-            "{}: {:,} of {:,} captions are not there and are left out (missing=drop): the scores "
-            "are those of the other {:,}",
-            records[0].task,
-            n_dropped,
-            len(records),
-            len(records) - n_dropped,
+            f"{task}: {n_dropped:,} of {n_captions:,} captions are not there and are left out "
+            f"(missing=drop): the scores are those of the other {n_captions - n_dropped:,}"
         )
+    empty = [record for record in records if record.n_empty]
     if empty:
+        shown = ", ".join(record.video_id for record in empty[:_SHOWN])
+        more = " and more" if len(empty) > _SHOWN else ""
+        count_as = "count as captions that say nothing"
+        if any(record.n_unscored for record in empty):
+            count_as = "are unscored: the benchmark has no verdict for a caption that says nothing"
         logger.warning(
-            "{}: {} of {} captions are empty, for {}{}; they were not sent and {}",
-            records[0].task,
-            len(empty),
-            len(records),
-            ", ".join(empty[:_SHOWN]),
-            " and more" if len(empty) > _SHOWN else "",
-            "are unscored: the benchmark has no verdict for a caption that says nothing"
-            if any(record.n_empty and record.n_unscored for record in records)
-            else "count as captions that say nothing",
+            f"{task}: {len(empty)} of {n_captions} captions are empty, for {shown}{more}; they "
+            f"were not sent and {count_as}"
         )
     if n_unscored and THIS_RUN.is_new(_no_score(records)):
         logger.warning(
-            "{}: {} of {} questions are unscored. {}",
-            records[0].task,
-            n_unscored,
-            sum(record.n_questions for record in records),
-            _why(records),
+            f"{task}: {n_unscored} of {n_questions} questions are unscored. {_why(records)}"
         )
     return n_unscored
 
@@ -132,28 +114,19 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
     if not THIS_RUN.is_new(_no_score(records)):
         return True
     n_questions, n_unscored = _counts(records)
-    if records and not n_questions:
-        is_dropped = all(record.n_dropped for record in records)
-        logger.error(
-            "{} {} is nan, and so are its other metrics: there is no {} the {} captions",
-            records[0].task,
-            metric,
-            "caption (missing=drop): name a file with captions of these videos; none is there of"
-            if is_dropped
-            else "question about any of",
-            len(records),
-        )
-        return True
-    logger.error(
-        "{} {} is nan, and so are its other metrics: {} of {} questions are unscored, at most "
-        "{:.2%} may be (LMMS_CAPTIONS_MAX_UNSCORED). {}",
-        records[0].task if records else "no caption:",
-        metric,
-        n_unscored,
-        n_questions,
-        max_unscored(),
-        _why(records),
+    task = records[0].task if records else "no caption:"
+    why = (
+        f"{n_unscored} of {n_questions} questions are unscored, at most {max_unscored():.2%} may "
+        f"be (LMMS_CAPTIONS_MAX_UNSCORED). {_why(records)}"
     )
+    if records and not n_questions:
+        why = f"there is no question about any of the {len(records)} captions"
+        if all(record.n_dropped for record in records):
+            why = (
+                "there is no caption (missing=drop): name a file with captions of these videos; "
+                f"none is there of the {len(records)} captions"
+            )
+    logger.error(f"{task} {metric} is nan, and so are its other metrics: {why}")
     return True
 
 
@@ -178,12 +151,7 @@ def max_unscored() -> float:
 
 
 def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | None = None) -> str:
-    """Return the signature of a task from the records of its captions.
-
-    Args:
-        records: The records.
-        args: lmms-eval's command line, if it is known.
-    """
+    """Return the signature of a task from its captions' records and lmms-eval's command line."""
     if not records:
         return NOT_JUDGED
     extras = extras_of(records)

@@ -52,12 +52,7 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def screen_of(run: FinishedRun, width: int | None = None) -> str:
-    """Return the summary of a run.
-
-    Args:
-        run: Run with a judging document, or with the samples of ``--predict_only``.
-        width: Columns (default: the terminal's, 80 without one).
-    """
+    """Return the summary of a run in ``width`` columns (default: the terminal's)."""
     document = run.document
     if document.get("predict_only"):
         where = "" if run.folder is None else f" --model_args path={near(run.folder)}"
@@ -115,12 +110,7 @@ def _captioner(document: Mapping[str, Any]) -> str:
 
 
 def table_lines(tasks: Tasks, width: int) -> list[str]:
-    """Return a line for each task and group with a metric: the headline, then other metrics.
-
-    Args:
-        tasks: Tasks and groups of a judging document.
-        width: Columns; other metrics are left out if they do not fit.
-    """
+    """Return a line for each task and group with a metric: the headline, then others that fit."""
     shown = {name: task for name, task in tasks.items() if task["metrics"]}
     groups = [task["tasks"] for task in shown.values() if task["tasks"]]
     judges = {task["judge"] for task in shown.values()}

@@ -10,9 +10,9 @@ _CUT: Final = " ... "
 
 
 def sentence(text: str, most: int = MOST) -> str:
-    r"""A text as one line of at most so many characters.
+    r"""Return a text as one line of at most so many characters.
 
-    Where it is longer, its middle is left out: what is wrong stands first, and what helps last.
+    The middle of a longer one is left out: what is wrong stands first, and what helps last.
 
     >>> sentence("one\n  two"), sentence("0123456789abcdef", 11)
     ('one two', '012 ... def')

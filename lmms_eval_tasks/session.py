@@ -30,8 +30,9 @@ from lmms_eval_captions.judges.endpoint.batch import (
     BATCH_PATIENCE_S,
 )
 from lmms_eval_captions.judges.endpoint.cost import Purse, load_prices
-from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
+from lmms_eval_captions.judges.endpoint.endpoint import Endpoint, EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.judges.endpoint.failures import Role
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, About, Chain, Usage, is_offline
 from lmms_eval_captions.judges.endpoint.urls import redact_url, scrub
@@ -42,9 +43,9 @@ from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judge_check import (
-    SAYS_NOTHING,
     AnchorQuestions,
     anchor_credits,
+    captions_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
     Judged,
@@ -61,23 +62,24 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     cheap_judge,
     sample_words,
 )
-from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, CaptionLog
+from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
 
-MOST_ENGINES: Final = 3
-"""Engines of one run: one that an error of ours ended is followed by another, within reason."""
+MOST_RESTARTS: Final = 2
+"""Times that an engine is replaced that an error of ours ended."""
 ELSEWHERE: Final = (
     "the caption was handed in by the process that this one was forked from, and is judged there"
 )
 
 
 class Session:
-    """The process's engine and settings, made at the first judge call and never earlier."""
+    """The process's engines and settings, made at the first judge call and never earlier."""
 
     def __init__(self) -> None:
+        self._engines: dict[Role, Engine] = {}
         self._forget()
         if hasattr(os, "register_at_fork"):  # not on Windows
             os.register_at_fork(after_in_child=self._forget)
@@ -85,28 +87,24 @@ class Session:
     def _forget(self) -> None:
         """Start afresh, as in a forked child: the parent's threads, who may hold a lock, are gone.
 
-        The engine is kept, which says so when it is asked.
+        Engines are kept; asked in a child, they say that they are the parent's.
         """
         self._lock = threading.Lock()
-        self._engine: Engine | None = getattr(self, "_engine", None)
-        self._cheap_engine: Engine | None = getattr(self, "_cheap_engine", None)
-        self._n_engines = 0
+        self._n_restarts = 0
         self.process = uuid.uuid4().hex
         """Tells this process from all others, of other machines too."""
         self._ended = Totals()
         """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
+        self._purse = Purse()
+        """Shares the limit of cost between engines."""
         RUN_CAPTIONS.forget()
         self.begin()
-        self._purse = Purse()
-        """What the limit of cost is shared through."""
 
     def begin(self) -> None:
         """Forget the plans of an earlier run in this process."""
         self.anchors = AnchorQuestions()
-        """Questions that tell whether the judge judges."""
         self.plans = SamplingPlans()
-        """Captions of whose questions a sample is judged."""
         self.expected_cost = ExpectedCost()
         """Cost of the tasks whose captions are written."""
 
@@ -121,88 +119,61 @@ class Session:
                 self._settings = read_judge_settings()
             return self._settings
 
-    def captions(self) -> CaptionLog:
-        """Return where this process saves its captions, whatever the settings of the judge."""
-        return RUN_CAPTIONS.log()
-
-    def engine(self) -> Engine:
-        """Return the engine; the first call says which judge is asked and how."""
+    def engine(self, cheap: Model | None = None) -> Engine:
+        """Return the engine of the judge, or of a cheap judge at another address."""
         settings = self.settings()
+        is_apart = cheap is not None and cheap.endpoint != settings.endpoint
+        role: Role = "cheap_judge" if is_apart else "judge"
         with self._lock:
-            if self._engine is not None and self._engine.defect and self._n_engines < MOST_ENGINES:
-                self._engine.close()
-                self._ended = self._engine.totals().after(self._ended)
-                spent_usd = self._engine.spent_usd
-                logger.warning("judging goes on with another engine after {}", self._engine.defect)
-                self._engine = Engine(replace(self._config(settings), spent_usd=spent_usd))
-                self._n_engines += 1
-            if self._engine is None:
-                self._engine = Engine(self._config(settings))
-                self._n_engines = 1
+            engine = self._engines.get(role)
+            if engine is not None and not (engine.defect and self._n_restarts < MOST_RESTARTS):
+                return engine
+            config = engine_config(settings)
+            shown = ", ".join(filter(None, _words_of(settings)))
+            if cheap is not None and is_apart:
+                config = _cheap_config(settings, cheap.endpoint)
+                shown = f"{cheap.name} at {', '.join(map(redact_url, config.urls))}"
+            if settings.cheap_judge:
+                config = replace(config, purse=self._purse)
+            if engine is None:
+                self._n_restarts = 0
                 atexit.register(self.close)
-                logger.info("judge {}", ", ".join(filter(None, _words_of(settings))))
-            return self._engine
-
-    def cheap_engine(self, model: Model) -> Engine:
-        """Return the engine that the cheap judge is asked through: the judge's, if it is there."""
-        settings = self.settings()
-        endpoint = model.endpoint
-        if endpoint == settings.endpoint:
-            return self.engine()
-        with self._lock:
-            if self._cheap_engine is None:
-                # Whether another address has a Batch API is not known, and the rate is the judge's.
-                config = replace(
-                    self._config(replace(settings, mode="now")),
-                    urls=endpoint.urls,
-                    api=endpoint.api,
-                    api_key=endpoint.api_key,
-                    alias=endpoint.alias,
-                    added_params=added_params(endpoint.urls, endpoint.api),
-                    role="cheap_judge",
-                    max_rate=None,
-                )
-                self._cheap_engine = Engine(config)
-                atexit.register(self.close)
-                logger.info(
-                    "cheap judge {} at {}", model.name, ", ".join(map(redact_url, endpoint.urls))
-                )
-            return self._cheap_engine
-
-    def _config(self, settings: JudgeSettings) -> EngineConfig:
-        """Return how an engine is made; engines of two judges stay within one limit of cost."""
-        config = engine_config(settings)
-        return replace(config, purse=self._purse) if settings.cheap_judge else config
+                logger.info("{} {}", role.replace("_", " "), shown)
+            else:
+                logger.warning("judging goes on with another engine after {}", engine.defect)
+                engine.close()
+                self._ended = engine.totals().after(self._ended)
+                self._n_restarts += 1
+                config = replace(config, spent_usd=engine.spent_usd)
+            self._engines[role] = Engine(config)
+            return self._engines[role]
 
     def totals(self) -> Totals:
         """Return what this process has asked since it began, and where replies came from."""
         with self._lock:
-            totals = self._ended
-            if self._engine is not None:
-                totals = self._engine.totals().after(self._ended)
-            return totals if self._cheap_engine is None else totals + self._cheap_engine.totals()
+            totals = reduce(add, (engine.totals() for engine in self._engines.values()), Totals())
+            return totals.after(self._ended)
 
     def close(self) -> None:
         """End judging and forget the settings, so that the next call starts afresh."""
         with self._lock:
-            engine, self._engine = self._engine, None
-            cheap, self._cheap_engine = self._cheap_engine, None
+            engines, self._engines = list(self._engines.values()), {}
             self._settings = None
-            self.begin()
             self._purse = Purse()
+            self.begin()
         RUN_CAPTIONS.forget()
-        for closed in (engine, cheap):
-            if closed is not None:
-                closed.close()
-                with self._lock:
-                    self._ended = closed.totals().after(self._ended)
+        for engine in engines:
+            engine.close()
+        with self._lock:
+            totals = reduce(add, (engine.totals() for engine in engines), Totals())
+            self._ended = totals.after(self._ended)
 
 
 SESSION: Final = Session()
 
 
 def engine_config(settings: JudgeSettings) -> EngineConfig:
-    """Return how an engine is made that asks the judge of these settings."""
+    """Return the configuration of an engine that asks the judge of these settings."""
     limit_usd, rate = settings.max_cost_usd, settings.rate
     config = EngineConfig(
         urls=settings.endpoint.urls,
@@ -230,23 +201,35 @@ def engine_config(settings: JudgeSettings) -> EngineConfig:
     )
 
 
+def _cheap_config(settings: JudgeSettings, endpoint: Endpoint) -> EngineConfig:
+    # Whether another address has a Batch API is not known, and the rate is the judge's.
+    return replace(
+        engine_config(replace(settings, mode="now")),
+        urls=endpoint.urls,
+        api=endpoint.api,
+        api_key=endpoint.api_key,
+        alias=endpoint.alias,
+        added_params=added_params(endpoint.urls, endpoint.api),
+        role="cheap_judge",
+        max_rate=None,
+    )
+
+
 def _words_of(settings: JudgeSettings) -> list[str]:
     """Return which judge is asked, and how."""
     urls = "; ".join(map(redact_url, settings.endpoint.urls))
-    place = "nowhere (an offline smoke test)" if is_offline(settings.judge) else urls
-    pace = "in batches" if settings.mode == "batch" else f"at most {settings.concurrency} in flight"
+    address = "nowhere (an offline smoke test)" if is_offline(settings.judge) else urls
     limit = "no limit of cost"
     if settings.max_cost_usd is not None:
         as_of = load_prices(settings.prices).as_of
         limit = f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
+    rate = settings.rate
     return [
-        f"{settings.judge or 'of each benchmark'} at {place}",
+        f"{settings.judge or 'of each benchmark'} at {address}",
         f"which answers as {settings.alias}" if settings.alias else "",
-        pace,
-        ""
-        if settings.rate is None
-        else f"at most {settings.rate:g} request{'s' if settings.rate != 1 else ''} a second",
-        "" if settings.precision is None else sample_words(settings),
+        "in batches" if settings.mode == "batch" else f"at most {settings.concurrency} in flight",
+        "" if rate is None else f"at most {rate:g} request{'s' if rate != 1 else ''} a second",
+        sample_words(settings),
         f"at most {settings.max_unscored:.2%} unscored",
         "unreadable replies asked again" if settings.ask_again else "",
         "stored replies of this endpoint only" if settings.store_by == "endpoint" else "",
@@ -276,7 +259,7 @@ def submit(
         why_not: Why the judge is not to be asked, and the kind of that reason.
 
     Returns:
-        A function that waits for the judgements; the same result at every call.
+        A function that waits for the judgements.
     """
     task = task or benchmark.task_of(doc)
     wait = _submitted(benchmark, task, doc, caption, why_not)
@@ -316,7 +299,7 @@ def _submitted(
     if measure and says_nothing(caption):
         unjudged = replace(unjudged, caption="empty")
     try:
-        log = SESSION.captions()
+        log = RUN_CAPTIONS.log()
         log.save(task=task.name, video_id=video_id, caption=caption, aspect=task.aspect)
         config = benchmark.judge_config(SESSION.settings()) if measure is None else NO_JUDGE
         unjudged = replace(unjudged, config=config)
@@ -349,19 +332,18 @@ def without_judge(
     config: JudgeConfig,
     silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None] | None,
 ) -> Judged[J] | None:
-    """Return what a caption counts as that is not sent, ``None`` for one that is.
+    """Return the judgements of a caption that is not sent, ``None`` for one that is.
 
     Args:
         caption: Candidate caption.
         config: The benchmark's judge.
-        silent: Makes the judgements of each chain for a caption that says nothing, by the paper's
-            definition; ``None`` instead if the benchmark has no such verdict. ``None`` if such a
-            caption is measured like others.
+        silent: Makes the judgements of each chain for a caption that says nothing, or ``None`` if
+            the benchmark has no such verdict. ``None`` if such a caption is measured like others.
     """
     if isinstance(caption, NoCaption):
         is_dropped = isinstance(caption, DroppedCaption)
-        reason = f"{NO_CAPTION}{caption.reason}"
-        return Judged((), config, reason, "missing", "dropped" if is_dropped else "missing")
+        why = f"{NO_CAPTION}{caption.reason}"
+        return Judged((), config, why, "missing", "dropped" if is_dropped else "missing")
     if silent is None or not says_nothing(caption):
         return None
     silences = silent(config)
@@ -377,12 +359,7 @@ def submit_chains(
 ) -> Callable[[], Judged[J]]:
     """Submit questions about captions of our own; never waits, never raises.
 
-    Nothing is asked if no endpoint is; the reason says so.
-
-    Args:
-        defaults: The benchmark's ``metadata.judge``.
-        chains: Makes the chains.
-        about: Digest of the caption of each chain, ``None`` if they are about no captions.
+    ``about`` is the digest of the caption of each chain.
     """
     config: JudgeConfig | None = None
     try:
@@ -432,7 +409,7 @@ def _submit_in_part(
         # The benchmark's judge with another model, asked once.
         other = benchmark.judge_config(replace(settings, judge=cheap.name, alias=None))
         asked = benchmark.chains(questions, caption, replace(other, runs=1))
-        cheap_future = SESSION.cheap_engine(cheap).submit(asked, about=about)
+        cheap_future = SESSION.engine(cheap).submit(asked, about=about)
     held: PendingCaption[J] = PendingCaption(
         task=task.name,
         video_id=benchmark.video_id(doc),
@@ -466,9 +443,7 @@ def _ask_anchors(
     check = benchmark.judge_check
     if check is None or not due:
         return tuple
-    anchors = [
-        (question, text) for question in due for text in (check.tell(question), SAYS_NOTHING)
-    ]
+    anchors = [(question, text) for question in due for text in captions_of(check, question)]
     wait = submit_chains(
         benchmark.judge_defaults,
         lambda config: [
@@ -495,13 +470,13 @@ def settled(
     is_settled: Callable[[], bool] = lambda: True,
     settings: JudgeSettings | None = None,
 ) -> Callable[[], Judged[J]]:
-    """Return what waits for a result, and gives why there is none instead of raising it.
+    """Return a function that waits for a result; ``unjudged`` with the reason if it raises.
 
     Args:
         result: Waits, and may raise.
-        unjudged: Stands for the result if there is none, without a reason.
-        is_settled: Whether the result is there.
-        settings: Of a judge, whose key and addresses are in no message.
+        unjudged: Stands for the result if there is none.
+        is_settled: Returns True once the result is there.
+        settings: Those of a judge, whose key and addresses are in no message.
     """
     pid = os.getpid()
 
@@ -525,18 +500,14 @@ def settled(
 
 
 def require_judge(config: JudgeConfig, settings: JudgeSettings) -> None:
-    """Raise if a judge may not be asked.
-
-    Raises:
-        SettingsError: If it is not named, or there is no key for it.
-    """
+    """Raise SettingsError if a judge is not named, or there is no key for it."""
     if config.asks_endpoint:
         settings.require_named_judge(config.model)
         settings.require_judge_access()
 
 
 def report_usage(task: str, judged: Judged[Any], anchors: Sequence[Sequence[Judgement]]) -> None:
-    """Tell lmms-eval's usage table and ``--max_tokens`` what one caption's judging cost."""
+    """Report what one caption's judging cost to lmms-eval's usage table and ``--max_tokens``."""
     config = judged.config
     if config is None or not config.asks_endpoint:
         return

@@ -12,43 +12,44 @@ from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
-DISTRIBUTION = "lmms-eval-captions"
+DISTRIBUTION: Final = "lmms-eval-captions"
 OURS: Final = "lmms_eval_captions"
 """Key of our part of a results file of lmms-eval, which holds signatures."""
 RESULTS: Final = "_results.json"
 """Suffix of results files."""
+
+# Fields of a signature.
 SERVED: Final = "served"
-"""Field: the names, separated by commas, under which the judge answered."""
+"""Names, separated by commas, under which the judge answered."""
 CAPTIONS: Final = "captions"
-"""Field of benchmarks that ask for several captions of a video: ``aspect`` where each was written
-for its aspect, ``general`` where one caption stands for all of them."""
+"""``aspect`` if each caption was written for its aspect, ``general`` if one stands for all."""
 QUESTIONS: Final = "questions"
-"""Field: eight digits that stand for the questions that were scored, whatever their order."""
+"""Eight digits that stand for the scored questions, in any order."""
 DOUBTS: Final = "doubts"
-"""Field: what speaks against the judge, see :mod:`doubts`."""
 SUSPICIOUS: Final = "suspicious"
-"""Field: captions that cannot be captions, of all, see :mod:`doubts`."""
-COUNTS: Final = ("dropped", "empty", SUSPICIOUS)
-"""Fields: captions of a kind, of all; left out if there are none."""
+"""Captions that cannot be captions, of all; doubts are about the judge. See :mod:`doubts`."""
 PRECISION: Final = "precision"
-"""Field: how far the headline may be from what all questions would give, see ``sampling``."""
+"""How far the headline may be from what all questions would give, see ``sampling``."""
 ASKED: Final = "asked"
-"""Field: questions times judge runs that were asked, of all."""
+"""Questions times judge runs that were asked, of all."""
 CHEAP: Final = "cheap"
-"""Field: the judge that answered all questions beside the one that answered a sample."""
+"""Judge that answered all questions next to the one that answered a sample."""
+COUNTS: Final = ("dropped", "empty", SUSPICIOUS)
+"""Captions of a kind, of all; left out if there are none."""
 _SETS: Final = (CAPTIONS, DOUBTS)
 """Fields whose values are names joined by a plus sign."""
 UNAVAILABLE: Final = "unavailable"
 """Value of the field of a metric that cannot be computed here, and is ``nan`` for that reason."""
+
 _BAR: Final = "%7C"
 """Stands for a bar in a value: bars separate the fields."""
 _OF_TASK: Final = 8
-"""Digits that stand for a task's questions; those of one video have twice as many."""
+"""Digits that stand for a task's questions; those of a video have twice as many."""
 _SHARE: Final = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 
 class Share(NamedTuple):
-    """A number of things, and of how many.
+    """A number of things, of all of them.
 
     >>> str(Share(3, 1200)), Share.parse("3/1200"), Share.parse("some")
     ('3/1200', Share(n=3, of=1200), None)
@@ -62,7 +63,7 @@ class Share(NamedTuple):
 
     @property
     def words(self) -> str:
-        """For people, as :data:`ASKED` has it.
+        """The share as people read it, such as :data:`ASKED`.
 
         >>> Share(15412, 96825).words
         '15,412/96,825'
@@ -80,7 +81,7 @@ class Share(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Share | None:
-        """The share that a text is, ``None`` where it is none."""
+        """Return the share that a text is, ``None`` if it is none."""
         match = _SHARE.fullmatch(text)
         return cls(int(match[1]), int(match[2])) if match else None
 

@@ -17,11 +17,13 @@ from lmms_eval_captions.lmms_eval_tasks.registry import benchmark_paths, tasks_p
 
 
 @cache
-def _all_benchmarks() -> Mapping[str, Benchmark[Any, Any]]:
+def all_benchmarks() -> Mapping[str, Benchmark[Any, Any]]:
+    """Return every benchmark by its name."""
     found = {}
     for name, path in benchmark_paths().items():
+        module, _, attribute = path.rpartition(".")
         try:
-            found[name] = _record(path)
+            found[name] = getattr(importlib.import_module(module), attribute)
         except Exception as error:
             if path.startswith("lmms_eval_captions."):
                 raise
@@ -30,22 +32,17 @@ def _all_benchmarks() -> Mapping[str, Benchmark[Any, Any]]:
     return found
 
 
-def all_benchmarks() -> dict[str, Benchmark[Any, Any]]:
-    """Return every benchmark by its name."""
-    return dict(_all_benchmarks())
-
-
 @cache
 def our_benchmarks() -> Mapping[str, Benchmark[Any, Any]]:
-    """Every task to its benchmark."""
+    """Return every task with its benchmark."""
     return {task: benchmark for benchmark in all_benchmarks().values() for task in benchmark.tasks}
 
 
 def benchmark_of_task(name: str) -> Benchmark[Any, Any]:
-    """The benchmark that a task is of.
+    """Return the benchmark of a task.
 
     Raises:
-        SettingsError: If there is no such task; the text lists those that there are.
+        SettingsError: If there is no such task.
     """
     benchmarks = our_benchmarks()
     if name not in benchmarks:
@@ -56,12 +53,12 @@ def benchmark_of_task(name: str) -> Benchmark[Any, Any]:
 
 
 def known_names() -> list[str]:
-    """All groups and tasks of ours."""
+    """Return all groups and tasks of ours."""
     return [*task_groups(), *our_benchmarks()]
 
 
 def tasks_of(names: str) -> list[str]:
-    """Tasks in a comma-separated list of tasks and groups, each once.
+    """Return the tasks in a comma-separated list of tasks and groups, each once.
 
     Raises:
         SettingsError: If a name is not known.
@@ -87,7 +84,7 @@ def tasks_of(names: str) -> list[str]:
 
 
 def task_groups() -> dict[str, tuple[str, ...]]:
-    """Group to its tasks, those of the groups in it too, as the YAML files have them."""
+    """Return each group with its tasks, also those of the groups in it, by the YAML files."""
     folders = dict.fromkeys(benchmark.folder for benchmark in all_benchmarks().values())
     members: dict[str, list[str]] = {}
     for folder in (*folders, tasks_path()):
@@ -107,9 +104,3 @@ def _flat(name: str, members: Mapping[str, Iterable[str]]) -> list[str]:
     if name not in members:
         return [name]
     return [task for member in members[name] for task in _flat(member, members)]
-
-
-def _record(path: str) -> Benchmark[Any, Any]:
-    module, _, name = path.rpartition(".")
-    benchmark: Benchmark[Any, Any] = getattr(importlib.import_module(module), name)
-    return benchmark

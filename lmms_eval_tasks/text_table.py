@@ -10,18 +10,14 @@ def text_table(
     rows: Sequence[Sequence[str]],
     *,
     n_left: int | None = None,
-    gap: str = "  ",
     widths: Sequence[int] | None = None,
 ) -> list[str]:
-    """The lines of a table, without blanks at their ends.
+    """Return the lines of a table, without blanks at their ends.
 
     Args:
         rows: Cells, as many in each row; the first row is usually the header.
-        n_left: Columns that are aligned left, counted from the left, which hold words; the others
-            are aligned right. ``None`` for all.
-        gap: What stands between two columns.
-        widths: Characters of each column; a cell that is longer is not cut. ``None`` for those of
-            the longest cell.
+        n_left: Number of columns, from the left, that are aligned left (default: all).
+        widths: Least characters of each column (default: those of the longest cell).
 
     >>> text_table([("task", "calls"), ("vdc", "8")], n_left=1)
     ['task  calls', 'vdc       8']
@@ -30,7 +26,7 @@ def text_table(
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     n_words = len(widths) if n_left is None else n_left
     return [
-        gap.join(
+        "  ".join(
             cell.ljust(width) if index < n_words else cell.rjust(width)
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()

@@ -11,9 +11,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from loguru import logger
 
@@ -24,6 +24,8 @@ from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
 RUN_RECORD: Final = "LMMS_EVAL_CAPTIONS_RUN_RECORD"
 """Variable with a file for finished runs and errors; ``lmms-eval-captions run`` sets it."""
+_OTHER_TOTALS: Final[dict[str, Totals]] = {}
+"""Other process to its latest totals since it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,47 +34,48 @@ class FinishedTask:
 
     benchmark: Benchmark[Any, Any]
     records: Sequence[CaptionRecord]
-    """Records of all captions of all ranks, with groups and the values of every metric."""
+    """Records of all captions of all ranks."""
     args: argparse.Namespace | None
     """lmms-eval's command line, if any."""
     note: str = ""
     """Remark on the numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
+class FinishedRun(NamedTuple):
     """A run of lmms-eval whose results are saved."""
 
     document: Mapping[str, Any]
-    """See :mod:`judging_document`."""
+    """Judging document."""
     folder: Path | None
     """Folder of its files, ``None`` without ``--output_path``."""
     stamp: str
     """Prefix of their names."""
 
 
-@dataclass(slots=True)
 class ThisRun:
     """Filled by aggregations, emptied by the run's end."""
 
-    started_s: float = field(default_factory=time.time)
-    """Seconds since the epoch."""
-    tasks: dict[str, FinishedTask] = field(default_factory=dict)
-    """In the order of aggregation."""
-    documents: dict[str, dict[object, Mapping[str, object]]] = field(default_factory=dict)
-    """Task to the head of each judged caption's record by lmms-eval's document number; filled if
-    samples are logged."""
-    breakdowns: dict[str, dict[str, object]] = field(default_factory=dict)
-    """Task or group to the content of its breakdown file."""
-    warnings: list[str] = field(default_factory=list)
-    """Warnings about the scores, a sentence or two each."""
-    finished: list[FinishedRun] = field(default_factory=list)
-    """Finished runs of this process; printed when it ends."""
-    errors: list[str] = field(default_factory=list)
-    """Reasons why runs of this process ended early; printed when it ends."""
-    _before: dict[str, Totals] = field(default_factory=dict)
-    """Process to its totals when the run began."""
-    _logged: set[str] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.finished: list[FinishedRun] = []
+        """Finished runs of this process; printed when it ends."""
+        self.errors: list[str] = []
+        """Reasons why runs of this process ended early; printed when it ends."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin a run: lmms-eval may run several configurations in one process."""
+        self.started_s = time.time()
+        self.tasks: dict[str, FinishedTask] = {}
+        """In the order of aggregation."""
+        self.documents: dict[str, dict[object, Mapping[str, object]]] = {}
+        """Task to the headline's item of each scored caption by lmms-eval's document number;
+        filled if samples are logged."""
+        self.breakdowns: dict[str, dict[str, object]] = {}
+        """Task or group to the content of its breakdown file."""
+        self.warnings: list[str] = []
+        """Warnings about the scores, a sentence or two each."""
+        self._before = totals_by_process()
+        self._logged: set[str] = set()
 
     def warn(self, warning: str) -> None:
         """Add a warning to the summary, once."""
@@ -98,21 +101,6 @@ class ThisRun:
             totals += since_start.since(self._before.get(process, Totals()))
         return totals
 
-    def clear(self) -> None:
-        """Begin a run: lmms-eval may run several configurations in one process."""
-        self.started_s = time.time()
-        self.tasks.clear()
-        self.documents.clear()
-        self.breakdowns.clear()
-        self.warnings.clear()
-        self._before = totals_by_process()
-        self._logged.clear()
-
-
-THIS_RUN: Final = ThisRun()
-_OTHER_TOTALS: Final[dict[str, Totals]] = {}
-"""Other process to its latest totals since it began."""
-
 
 class AccountedRecord(PendingRecord):
     """An item that takes this process's totals along when it is sent to another rank."""
@@ -130,6 +118,9 @@ def _receive(record: CaptionRecord, item: Item, process: str, totals: Totals) ->
 def totals_by_process() -> dict[str, Totals]:
     """Return the totals of each process since it began."""
     return {SESSION.process: SESSION.totals(), **_OTHER_TOTALS}
+
+
+THIS_RUN: Final = ThisRun()
 
 
 def record(line: Mapping[str, object]) -> None:

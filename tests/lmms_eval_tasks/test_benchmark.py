@@ -119,7 +119,7 @@ def test_questions_are_counted_by_the_judgements(
     assert len(record["judgements"]) == 3
     assert "|unscored:0/4|" in signature_of_items(items["unscored"])
     received = [pickle.loads(pickle.dumps(item)) for item in items[FACTS.headline]]  # noqa: S301
-    hooks.aggregate(FACTS.headline)(json.loads(json.dumps(received)))
+    hooks.aggregate(FACTS.headline)(received)
     kinds = kept_breakdown(received[0]["task"])["kinds"]
     assert {name: (row["precision"], row["n_questions"]) for name, row in kinds.items()} == {
         "object": (100.0, 2),

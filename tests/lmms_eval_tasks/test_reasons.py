@@ -82,7 +82,7 @@ def test_a_judgement_has_the_kind_of_its_failure(
     status: int, serve: ServerFactory, make_engine: EngineFactory
 ) -> None:
     """A judge that must be changed first is told from an outage that passes."""
-    kinds: dict[int, Failure] = {400: "refused", 401: "stopped", 503: "never"}
+    kinds: dict[int, Failure] = {400: "refused", 401: "stopped", 503: "unavailable"}
     server = serve()
     server.script = lambda _: Refuse(status, "no")
     request = Request("test:1", "judge", [{"role": "user", "content": "?"}], {}, 0, 1.0, str)

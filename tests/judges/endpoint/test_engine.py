@@ -26,7 +26,7 @@ from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.lmms_eval_tasks.session import MOST_ENGINES, SESSION
+from lmms_eval_captions.lmms_eval_tasks.session import MOST_RESTARTS, SESSION
 
 
 def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: int = 0) -> Request:
@@ -650,7 +650,7 @@ def test_after_an_error_of_ours_another_engine_follows(
     assert first._budget is not None
     first._budget.spent_usd = 2.0
     engine = first
-    for number in range(MOST_ENGINES):
+    for number in range(MOST_RESTARTS + 1):
         engine = SESSION.engine()
         assert (
             engine.submit([_chain(str(number), model="gpt-4o-mini-2024-07-18")]).result(5)[0].value

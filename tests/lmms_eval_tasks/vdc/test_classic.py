@@ -224,7 +224,7 @@ def test_nobody_is_asked_and_no_judge_needed(bench: pytest.MonkeyPatch) -> None:
     signature = signature_of_items(items["unscored"])
     assert signature.startswith("vdc_classic_camera|judge:none|runs:1|protocol:1|tokenizer:plain|")
     assert SESSION.totals().calls == n_before
-    assert SESSION._engine is None
+    assert not SESSION._engines
     assert hooks.aggregate_unscored(items["unscored"]) == 0
 
 

@@ -64,12 +64,12 @@ def test_submitting_does_not_wait_and_aggregating_does(
 def test_records_travel_between_ranks_complete(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
-    """Pickling a record waits for its judgements and leaves a plain dictionary."""
+    """Pickling a record waits for its judgements and takes the record along."""
     server = serve(latency_s=0.1)
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     item = _process("one")["vdc_acc"][0]
     received = pickle.loads(pickle.dumps(item))  # noqa: S301
-    assert type(received) is dict
+    assert received.record.task == "vdc_camera"
     assert len(received["judgements"]) == 3
     assert received == item
 
