@@ -22,7 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judge_check import choose_questions
 from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.records import Kind, PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
+from lmms_eval_captions.lmms_eval_tasks.run_guard import require_judge_of
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_items
 from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit
@@ -78,7 +78,7 @@ class Hooks(Generic[Q, J]):
             logger.log(task.note_level, task.note)
         # What was known of an earlier run's captions is not of these.
         self._why_not.pop(task.name, None)
-        RUN_GUARD.require_judge(self.benchmark)
+        require_judge_of(self.benchmark)
         RUN_CAPTIONS.expect(task.name, lambda doc: (self.benchmark.video_id(doc), task.aspect))
         documents = self.benchmark.read(data_settings(), task)
         check = self.benchmark.judge_check
@@ -233,13 +233,9 @@ class PooledGroup:
         missing = [task for task in tasks if task not in THIS_RUN.tasks]
         if missing:
             logger.error(
-                "{} {} is nan: it is counted over the pairs of {}, and {} was not aggregated in "
-                "this process. Run both tasks in one run: --tasks {}",
-                self._name,
-                metric,
-                " and ".join(tasks),
-                " and ".join(missing),
-                self._name,
+                f"{self._name} {metric} is nan: it is counted over the pairs of "
+                f"{' and '.join(tasks)}, and {' and '.join(missing)} was not aggregated in this "
+                f"process. Run both tasks in one run: --tasks {self._name}"
             )
             return nan
         records = []
@@ -291,7 +287,7 @@ def require_answerable(model: object, tasks: object, limit: float | None = None)
     if isinstance(model, CaptionModel):
         kinds = {name: getattr(task, "OUTPUT_TYPE", None) for name, task in each.items()}
         require_answers(model, {name: k for name, k in kinds.items() if isinstance(k, str)})
-    if not RUN_GUARD.will_judge or getattr(model, "has_captions", False):
+    if not THIS_RUN.will_judge or getattr(model, "has_captions", False):
         return
     ours = []
     for task in each.values():

@@ -5,7 +5,6 @@ It is of JSON's types, without ``NaN``: who reads it needs nothing of this packa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from math import isclose, isfinite, nan
@@ -13,7 +12,8 @@ from typing import Any, Final
 
 from lmms_eval_captions.lmms_eval_tasks.doubts import doubts_of
 from lmms_eval_captions.lmms_eval_tasks.intervals import Measured, measured_over
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Kind
+from lmms_eval_captions.lmms_eval_tasks.reasons import reasons_of
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import certificate_of
 from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask, ThisRun
 
@@ -134,10 +134,7 @@ def _sampled(members: Sequence[FinishedTask], score: float | None) -> Document:
 
 
 def _counts(records: Sequence[CaptionRecord]) -> Document:
-    reasons, kinds = Counter[str](), Counter[Kind]()
-    for record in records:
-        reasons.update(record.reasons)
-        kinds.update(record.kinds)
+    reasons, kinds = reasons_of(records)
     frequent = dict(reasons.most_common(_MOST_REASONS))
     n_others = reasons.total() - sum(frequent.values())
     n_captions = len(records)

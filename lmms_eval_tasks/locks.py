@@ -15,18 +15,16 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 def locked(path: Path, what: str) -> Iterator[None]:
     """Hold a lock file of the cache folder; wait, with a message, while another process does.
 
-    Args:
-        path: Lock file; its folder is created if missing.
-        what: Product of the process that holds it, for the message.
+    ``what`` is the product of the process that holds it, for the message.
 
     Raises:
         DataError: If the file cannot be written.
     """
     from filelock import FileLock, Timeout
 
+    lock = FileLock(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path)
         try:
             lock.acquire(timeout=1)
         except Timeout:
@@ -59,10 +57,10 @@ def only_one(folder: Path, *, named: Path, doing: str, option: str) -> Iterator[
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / ".lock")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
+        lock = FileLock(folder / ".lock", timeout=0)
+        lock.acquire()
     except Timeout as error:
         raise SettingsError(
             f"{option}: another process {doing} in {str(named)!r}; wait until it ends, or name "

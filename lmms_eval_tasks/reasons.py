@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, zip_longest
 from typing import Final
 
-from lmms_eval_captions.lmms_eval_tasks.records import Kind
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Kind
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
 NOT_ASKED: Final = "not asked: "
@@ -47,6 +47,15 @@ _HELP: Final[Mapping[Kind, str]] = {
     "stopped": "not judged: change what the reason names, then run the same command again; "
     "verdicts are kept, only what is missing is asked",
 }
+
+
+def reasons_of(records: Iterable[CaptionRecord]) -> tuple[Counter[str], Counter[Kind]]:
+    """Return the reasons of unscored questions over captions, and their kinds."""
+    reasons, kinds = Counter[str](), Counter[Kind]()
+    for record in records:
+        reasons.update(record.reasons)
+        kinds.update(record.kinds)
+    return reasons, kinds
 
 
 def grouped(reasons: Mapping[str, int]) -> Counter[str]:

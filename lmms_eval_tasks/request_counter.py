@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from lmms_eval_captions.judges.endpoint.cost import JudgeMode, Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN, PICTURE_TOKENS
@@ -35,8 +35,7 @@ N_ATTEMPTS: Final = 4
 """The first request, and the fresh ones that the engine sends after replies it cannot read."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaptionedDocument:
+class CaptionedDocument(NamedTuple):
     """A document with the caption that is judged, and what is asked about it."""
 
     name: str
@@ -190,15 +189,11 @@ class RequestCounter:
     def _typical(self, request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
         """Return the assumed reading of a protocol's replies; reading each would be slow."""
         if request.protocol not in self._readings:
-            self._readings[request.protocol] = typical_reading(request, read)
+            replies = (Reply(TYPICAL_ANSWER, "stop"), Reply(request.stand_in(), "stop"))
+            readings = (_asked(read(reply), reply) for reply in replies)
+            typical = next((asked for asked in readings if asked.value is not None), _UNREADABLE)
+            self._readings[request.protocol] = typical
         return cast("Asked[T]", self._readings[request.protocol])
-
-
-def typical_reading(request: Request, read: Callable[[Reply], T | None]) -> Asked[T]:
-    """Return the assumed reading of a reply."""
-    replies = (Reply(TYPICAL_ANSWER, "stop"), Reply(request.stand_in(), "stop"))
-    readings = (_asked(read(reply), reply) for reply in replies)
-    return next((asked for asked in readings if asked.value is not None), _UNREADABLE)
 
 
 def _asked(value: T | None, reply: Reply) -> Asked[T]:

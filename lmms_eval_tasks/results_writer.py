@@ -161,11 +161,8 @@ def _write_verdicts(path: Path, head: Document, finished: FinishedTask) -> None:
         write_verdicts(path, head, finished.benchmark, finished.records)
     except OSError as error:
         logger.error(
-            "verdicts of {} cannot be written to {}: {}; compare, stability and agree need "
-            "them or the sample log. Fix that and run again: nothing is asked twice",
-            head["task"],
-            path,
-            error,
+            f"verdicts of {head['task']} cannot be written to {path}: {error}; compare, stability "
+            "and agree need them or the sample log. Fix that and run again: nothing is asked twice"
         )
 
 
@@ -203,13 +200,16 @@ def _name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -
 
 def _blank_unavailable(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:
     """Replace ``nan`` by ``None`` for metrics that cannot be computed here, shown as N/A."""
-    for name, metric in finished.benchmark.metrics.items():
-        if metric.unavailable(finished.records) is not None:
-            for table in ("results", "groups"):
-                metrics = results.get(table, {}).get(task, {})
-                for key, value in metrics.items():
-                    if key.partition(",")[0] == name and isinstance(value, float) and isnan(value):
-                        metrics[key] = None
+    unavailable = {
+        name
+        for name, metric in finished.benchmark.metrics.items()
+        if metric.unavailable(finished.records) is not None
+    }
+    for table in ("results", "groups"):
+        metrics = results.get(table, {}).get(task, {})
+        for key, value in metrics.items():
+            if key.partition(",")[0] in unavailable and isinstance(value, float) and isnan(value):
+                metrics[key] = None
 
 
 @contextmanager

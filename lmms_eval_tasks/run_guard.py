@@ -12,9 +12,8 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from lmms_eval_captions.judges.endpoint.cost import load_prices, require_price
 from lmms_eval_captions.judges.endpoint.endpoint import cache_folder
@@ -32,66 +31,35 @@ if TYPE_CHECKING:
     from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 
 
-@dataclass(slots=True)
-class RunGuard:
-    """State of the run that lmms-eval has begun."""
-
-    will_judge: bool = False
-    """True if it ends with the judge that is set now: not if it only predicts, and not if
-    lmms-eval starts the judge after captioning."""
-    is_ours: bool = False
-    """True if it has a task of ours."""
-    output_path: str | None = None
-    """Folder of the results, as the user names it."""
-    lacks_samples: bool = False
-    """True if it is compared with a baseline, but lmms-eval keeps no samples to compare."""
-
-    def require_judge(self, benchmark: Benchmark[Any, Any]) -> None:
-        """Raise CaptionsError, before anything is captioned, if captions could not be judged."""
-        self.is_ours = True
-        if self.output_path:
-            _require_saving(Path(self.output_path).expanduser())
-        if self.lacks_samples:
-            raise SettingsError(
-                "--baseline compares nothing without --log_samples: add --log_samples (and "
-                "--output_path), or leave --baseline out"
-            )
-        if not self.will_judge:
-            return
-        # Read anew when the judge is first asked.
-        settings = read_judge_settings()
-        config = benchmark.judge_config(settings)
-        if not config.asks_endpoint:
-            return
-        settings.require_named_judge(config.model)
-        settings.require_judge_access()
-        cheap = cheap_judge(settings, config.model)
-        prices = load_prices(settings.prices)
-        if settings.max_cost_usd is not None:
-            require_price(config.model, prices, settings.endpoint.urls)
-            if cheap is not None:
-                require_price(cheap.name, prices, cheap.endpoint.urls, "cheap_judge")
-        replies = settings.cache / "replies"
-        if not (replies.is_dir() and any(replies.iterdir())):
-            # A full store serves a rerun, also where nothing can be written.
-            require_writable(replies)
-
-    def interrupted(self) -> None:
-        """Note what is kept after Ctrl-C; the traceback, which does not say it, is not shown."""
-        if not self.is_ours:
-            return
-        end_other_bars()
-        THIS_RUN.errors.append(words_of_interruption())
-        shown_by = sys.excepthook
-
-        def show(kind: type[BaseException], error: BaseException, trace: Any) -> None:  # noqa: ANN401
-            if not issubclass(kind, KeyboardInterrupt):
-                shown_by(kind, error, trace)
-
-        sys.excepthook = show
-
-
-RUN_GUARD: Final = RunGuard()
+def require_judge_of(benchmark: Benchmark[Any, Any]) -> None:
+    """Raise CaptionsError, before anything is captioned, if captions could not be judged."""
+    THIS_RUN.is_ours = True
+    if THIS_RUN.output_path:
+        _require_saving(Path(THIS_RUN.output_path).expanduser())
+    if THIS_RUN.lacks_samples:
+        raise SettingsError(
+            "--baseline compares nothing without --log_samples: add --log_samples (and "
+            "--output_path), or leave --baseline out"
+        )
+    if not THIS_RUN.will_judge:
+        return
+    # Read anew when the judge is first asked.
+    settings = read_judge_settings()
+    config = benchmark.judge_config(settings)
+    if not config.asks_endpoint:
+        return
+    settings.require_named_judge(config.model)
+    settings.require_judge_access()
+    cheap = cheap_judge(settings, config.model)
+    prices = load_prices(settings.prices)
+    if settings.max_cost_usd is not None:
+        require_price(config.model, prices, settings.endpoint.urls)
+        if cheap is not None:
+            require_price(cheap.name, prices, cheap.endpoint.urls, "cheap_judge")
+    replies = settings.cache / "replies"
+    if not (replies.is_dir() and any(replies.iterdir())):
+        # A full store serves a rerun, also where nothing can be written.
+        require_writable(replies)
 
 
 def words_of_interruption() -> str:
@@ -113,10 +81,10 @@ def words_of_interruption() -> str:
 
 def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> object:
     """Call ``simple_evaluate``; note an error of ours, and show it without its traceback."""
-    RUN_GUARD.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
-    RUN_GUARD.is_ours = False
-    RUN_GUARD.output_path = getattr(arguments.get("evaluation_tracker"), "output_path", None)
-    RUN_GUARD.lacks_samples = bool(arguments.get("baseline") and not arguments.get("log_samples"))
+    THIS_RUN.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
+    THIS_RUN.is_ours = False
+    THIS_RUN.output_path = getattr(arguments.get("evaluation_tracker"), "output_path", None)
+    THIS_RUN.lacks_samples = bool(arguments.get("baseline") and not arguments.get("log_samples"))
     # A run before this one in the same process may have ended early.
     THIS_RUN.clear()
     RUN_CAPTIONS.begin()
@@ -124,18 +92,30 @@ def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> 
     try:
         return evaluate()
     except KeyboardInterrupt:
-        RUN_GUARD.interrupted()
+        if THIS_RUN.is_ours:
+            _end_by_interruption()
         raise
     except Exception as error:
         THIS_RUN.note_error(describe(error))
         cause = cause_of(error)
-        if not isinstance(cause, CaptionsError):
-            raise
-        if arguments.get("verbosity") == "DEBUG":
+        if not isinstance(cause, CaptionsError) or arguments.get("verbosity") == "DEBUG":
             raise
         raise cause.with_traceback(None) from None
     finally:
-        RUN_GUARD.will_judge = False
+        THIS_RUN.will_judge = False
+
+
+def _end_by_interruption() -> None:
+    """Note what is kept after Ctrl-C; the traceback, which does not say it, is not shown."""
+    end_other_bars()
+    THIS_RUN.errors.append(words_of_interruption())
+    shown_by = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: Any) -> None:  # noqa: ANN401
+        if not issubclass(kind, KeyboardInterrupt):
+            shown_by(kind, error, trace)
+
+    sys.excepthook = show
 
 
 def _require_saving(folder: Path) -> None:

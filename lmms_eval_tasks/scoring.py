@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Sequence
 from math import isnan, nan
 from statistics import fmean
@@ -15,8 +14,8 @@ from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.doubts import doubt_names, suspicious
 from lmms_eval_captions.lmms_eval_tasks.intervals import by_run, scores_of
-from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Kind
+from lmms_eval_captions.lmms_eval_tasks.reasons import reasons_of, why_unscored
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import (
@@ -223,8 +222,4 @@ def extras_of(records: Sequence[CaptionRecord]) -> dict[str, str]:
 
 def _why(records: Sequence[CaptionRecord]) -> str:
     """Return the reasons of unscored questions, and their remedies."""
-    reasons, kinds = Counter[str](), Counter[Kind]()
-    for record in records:
-        reasons.update(record.reasons)
-        kinds.update(record.kinds)
-    return why_unscored(reasons, kinds)
+    return why_unscored(*reasons_of(records))

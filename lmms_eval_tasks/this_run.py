@@ -53,13 +53,22 @@ class FinishedRun(NamedTuple):
 
 
 class ThisRun:
-    """Filled by aggregations, emptied by the run's end."""
+    """State of the run that lmms-eval has begun; aggregations fill it, the run's end empties it."""
 
     def __init__(self) -> None:
         self.finished: list[FinishedRun] = []
         """Finished runs of this process; printed when it ends."""
         self.errors: list[str] = []
         """Reasons why runs of this process ended early; printed when it ends."""
+        self.will_judge = False
+        """True if it ends with the judge that is set now: not if it only predicts, and not if
+        lmms-eval starts the judge after captioning."""
+        self.is_ours = False
+        """True if it has a task of ours."""
+        self.output_path: str | None = None
+        """Folder of the results, as the user names it."""
+        self.lacks_samples = False
+        """True if it is compared with a baseline, but lmms-eval keeps no samples to compare."""
         self.clear()
 
     def clear(self) -> None:

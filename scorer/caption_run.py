@@ -22,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging_document import metrics_of
 from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.results_writer import complete, with_intervals
-from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
 from lmms_eval_captions.lmms_eval_tasks.screen import print_runs
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
@@ -73,8 +72,8 @@ def score_tasks(
     THIS_RUN.clear()
     RUN_CAPTIONS.begin()
     SESSION.begin()
-    RUN_GUARD.will_judge, RUN_GUARD.lacks_samples = True, False
-    RUN_GUARD.output_path = str(output)
+    THIS_RUN.will_judge, THIS_RUN.lacks_samples = True, False
+    THIS_RUN.output_path = str(output)
     captions_of = open_captions(path, columns.get("caption"), columns.get("video"))
     hooks = {name: Hooks(our_benchmarks()[name]) for name in names}
     documents = {name: of.documents(of.benchmark.tasks[name]) for name, of in hooks.items()}

@@ -20,6 +20,7 @@ from lmms_eval_captions.judges.errors import (
     SettingsError,
 )
 from lmms_eval_captions.judges.settings import read_settings
+from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.judged_caption import Judged
 from lmms_eval_captions.lmms_eval_tasks.reasons import help_against, why_unscored
 from lmms_eval_captions.lmms_eval_tasks.records import KINDS, Kind
@@ -72,7 +73,7 @@ def _limit(max_tokens: int = 10_000, role: Role = "judge") -> CaptionsError:
     ],
 )
 def test_an_error_has_a_kind(error: CaptionsError | CancelledError, kind: Kind) -> None:
-    unjudged = unjudged_because(Judged((), None, None), error)
+    unjudged = unjudged_because(Judged[Judgement]((), None, None), error)
     assert unjudged.kind == kind
     assert unjudged.reason
 

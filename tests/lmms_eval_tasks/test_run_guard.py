@@ -16,7 +16,6 @@ from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks import run_guard
 from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
-from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.session import Session
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.base import CaptionModel
@@ -30,7 +29,7 @@ def _no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was said before, and what is said is forgotten."""
     monkeypatch.setattr(THIS_RUN, "errors", [])
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    monkeypatch.setattr(RUN_GUARD, "is_ours", False)
+    monkeypatch.setattr(THIS_RUN, "is_ours", False)
 
 
 def _guarded(evaluate: Evaluate) -> Evaluate:
@@ -91,13 +90,13 @@ def test_the_judge_is_needed_where_a_run_judges_with_it(
 ) -> None:
     """Not where nothing is judged, and not where lmms-eval starts the judge after captioning."""
     seen: list[bool] = []
-    _guarded(lambda **_: seen.append(RUN_GUARD.will_judge))(**arguments)
+    _guarded(lambda **_: seen.append(THIS_RUN.will_judge))(**arguments)
     assert seen == [will_judge]
-    assert not RUN_GUARD.will_judge
+    assert not THIS_RUN.will_judge
 
 
 def _interrupted(**_: object) -> None:
-    RUN_GUARD.is_ours = True
+    THIS_RUN.is_ours = True
     raise KeyboardInterrupt
 
 

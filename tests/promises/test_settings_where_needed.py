@@ -10,8 +10,8 @@ import pytest
 
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 
 CAPTION = "A dog."
@@ -93,7 +93,7 @@ def test_a_run_that_will_judge_is_ended_before_it_captions(
     for name, value in environ.items():
         bench.setenv(name, str(data / value) if value == "a file" else value)
     assert task.documents()
-    bench.setattr(RUN_GUARD, "will_judge", True)
+    bench.setattr(THIS_RUN, "will_judge", True)
     with pytest.raises(CaptionsError) as ended:
         task.documents()
     words = str(ended.value)
@@ -109,7 +109,7 @@ def test_the_offline_judge_needs_nothing(task: Task, data: Path, bench: pytest.M
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "1")
     (data / "a file").touch()
     bench.setenv("LMMS_CAPTIONS_CACHE", str(data / "a file"))
-    bench.setattr(RUN_GUARD, "will_judge", True)
+    bench.setattr(THIS_RUN, "will_judge", True)
     assert task.documents()
 
 

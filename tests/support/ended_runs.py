@@ -15,7 +15,7 @@ from lmms_eval.loggers import evaluation_tracker
 
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
-from lmms_eval_captions.lmms_eval_tasks.records import Item
+from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
 STAMP = "20260102_030405"
@@ -27,7 +27,9 @@ def judge(task: str, captions: Sequence[str], docs: Sequence[Mapping[str, Any]])
     items = [
         hooks.process_results(doc, [caption]) for doc, caption in zip(docs, captions, strict=False)
     ]
-    columns: dict[str, list[Item]] = {name: [item[name] for item in items] for name in items[0]}
+    columns: dict[str, list[PendingRecord]] = {
+        name: [item[name] for item in items] for name in items[0]
+    }
     values: dict[str, object] = {
         metric: hooks.aggregate(metric)(columns[metric], args=Namespace())
         for metric in hooks.benchmark.metrics

@@ -25,7 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
     ptb_words,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.run_guard import RUN_GUARD
+from lmms_eval_captions.lmms_eval_tasks.run_guard import require_judge_of
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
@@ -217,8 +217,8 @@ def test_nobody_is_asked_and_no_judge_needed(bench: pytest.MonkeyPatch) -> None:
     """No key, no endpoint, no judge run but one; the run's guard lets the task pass."""
     bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
     n_before = SESSION.totals().calls
-    bench.setattr(RUN_GUARD, "will_judge", True)
-    RUN_GUARD.require_judge(VDC_CLASSIC)
+    bench.setattr(THIS_RUN, "will_judge", True)
+    require_judge_of(VDC_CLASSIC)
     items = _process(CAPTIONS)
     assert _scores(items, "rouge_l")["rouge_l"] > 0
     signature = signature_of_items(items["unscored"])
