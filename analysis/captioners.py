@@ -11,9 +11,8 @@ from typing import Final
 from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults, read_all_results
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, read_table
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
 from lmms_eval_captions.lmms_eval_tasks.signature import RESULTS
-from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
+from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of, our_benchmarks
 
 _MAX_NAME: Final = 24
 """Characters of a captioner's name; a longer one loses its middle."""

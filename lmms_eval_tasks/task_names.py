@@ -92,6 +92,29 @@ def task_groups() -> dict[str, tuple[str, ...]]:
     return {group: tuple(dict.fromkeys(_flat(group, members))) for group in members}
 
 
+def leaves_of(results: Mapping[str, Any], name: str) -> list[str]:
+    """Return the tasks of a group and of the groups in it, each once, or the task itself.
+
+    >>> leaves_of({"group_subtasks": {"all": ["a", "some"], "some": ["b", "a"]}}, "all")
+    ['a', 'b']
+    >>> leaves_of({"group_subtasks": {"all": ["all", "a"]}}, "all")
+    ['a']
+    """
+    subtasks = results.get("group_subtasks", {})
+    found: dict[str, None] = {}
+    groups: set[str] = set()  # files may have been edited: a group may be in itself
+    names = [name]
+    while names:
+        first = names.pop(0)
+        members = subtasks.get(first)
+        if members:
+            names = [*(() if first in groups else members), *names]
+            groups.add(first)
+        else:
+            found[first] = None
+    return list(found)
+
+
 @cache
 def _groups_in(folder: Path) -> Mapping[str, list[str]]:
     # A look for the key first: parsing the files of all tasks takes a tenth of a second.

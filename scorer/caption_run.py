@@ -18,10 +18,9 @@ from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, read_plain_yaml
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
-from lmms_eval_captions.lmms_eval_tasks.judging_document import metrics_of
 from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
-from lmms_eval_captions.lmms_eval_tasks.results_writer import complete, with_intervals
+from lmms_eval_captions.lmms_eval_tasks.results_writer import complete, metrics_of, with_intervals
 from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
 from lmms_eval_captions.lmms_eval_tasks.screen import print_runs
 from lmms_eval_captions.lmms_eval_tasks.session import SESSION

@@ -15,7 +15,7 @@ from lmms_eval_captions.analysis.label.labels import Domain
 from lmms_eval_captions.analysis.label.sampling import strata_of
 from lmms_eval_captions.analysis.parts import Group, parts_of
 from lmms_eval_captions.analysis.task_table import Verdicts
-from lmms_eval_captions.lmms_eval_tasks.judging_document import leaves_of
+from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of
 from lmms_eval_captions.metrics.agreement import (
     Coefficient,
     Rating,
