@@ -73,7 +73,8 @@ def _limit(max_tokens: int = 10_000, role: Role = "judge") -> CaptionsError:
     ],
 )
 def test_an_error_has_a_kind(error: CaptionsError | CancelledError, kind: Kind) -> None:
-    unjudged = unjudged_because(Judged[Judgement]((), None, None), error)
+    nothing: Judged[Judgement] = Judged((), None, None)
+    unjudged = unjudged_because(nothing, error)
     assert unjudged.kind == kind
     assert unjudged.reason
 
