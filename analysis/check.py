@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults, read_all_results
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.reasons import help_against
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import help_against
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
-from lmms_eval_captions.lmms_eval_tasks.verdict_file import CHEAP
+from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import CHEAP
 from lmms_eval_captions.metrics.parts import values_of_runs
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks import verdict_file
-from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.records import KINDS, Kind
+from lmms_eval_captions.lmms_eval_tasks.results import verdict_file
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, OURS, RESULTS, Signature
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.paths import logs_of_run

@@ -12,7 +12,7 @@ from functools import partial
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from lmms_eval_captions.lmms_eval_tasks.text_table import in_markdown
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import in_markdown
 
 if TYPE_CHECKING:
     import pandas as pd

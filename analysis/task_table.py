@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import METADATA
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
     CHEAP,
@@ -25,7 +26,6 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     Signature,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.verdict_file import METADATA
 
 if TYPE_CHECKING:
     import pandas as pd

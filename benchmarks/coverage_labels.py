@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from lmms_eval_captions.analysis.label.sampling import draw
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
 
 if TYPE_CHECKING:

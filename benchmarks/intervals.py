@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 import _support  # noqa: F401 - an import path
-from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import FinishedTask, ThisRun
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.results_writer import judging_document
-from lmms_eval_captions.lmms_eval_tasks.this_run import FinishedTask, ThisRun
+from lmms_eval_captions.lmms_eval_tasks.results.breakdown import break_down
+from lmms_eval_captions.lmms_eval_tasks.results.results_writer import judging_document
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC
 from planted_runs import PlantedCaption, Question, record_of
 

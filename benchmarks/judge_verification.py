@@ -25,7 +25,7 @@ from typing import Any, Final
 import _support  # noqa: F401 - adds tests/support to the path
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Asked, Reply, Request
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.verification.anchors import Subject, planted_facts, subjects_of
 from lmms_eval_captions.verification.decision import (
     WITH_RECORD,

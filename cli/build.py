@@ -21,8 +21,12 @@ from lmms_eval_captions.construction.people import CHECKS
 from lmms_eval_captions.construction.pipeline import FOLDER, Done, Kind, Options, spent
 from lmms_eval_captions.construction.scenes import require_tools
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model, parse_models, split_address
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import (
+    Model,
+    parse_models,
+    split_address,
+)
 
 _INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as in shells."""

@@ -21,15 +21,15 @@ from lmms_eval_captions.lmms_eval_tasks.estimate import (
     estimate_captions,
 )
 from lmms_eval_captions.lmms_eval_tasks.estimate import estimate as estimate_judging
-from lmms_eval_captions.lmms_eval_tasks.request_counter import (
+from lmms_eval_captions.lmms_eval_tasks.judging.request_counter import (
     N_ATTEMPTS,
     TYPICAL_ANSWER,
     TaskEstimate,
 )
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import FEW, can_be_sampled, name_of
 from lmms_eval_captions.lmms_eval_tasks.sentence import MOST, sentence
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, tasks_of
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
 
 _FIRST_TOKEN_S: Final = 1.0
 """Assumed seconds until a reply begins."""

@@ -26,7 +26,7 @@ from lmms_eval_captions.analysis.tables import as_json
 from lmms_eval_captions.cli.options import write_output
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import SAMPLE, data_settings
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 
 _SETTINGS: Final = ("ref_only", "ref_free", "combined")
 _FOLDERS: Final = {

@@ -28,9 +28,9 @@ from lmms_eval_captions.analysis.results_folder import TaskResults, read_results
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, SettingsError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import RUN_RECORD
 
-_LMMS_EVAL: Final = (sys.executable, "-m", "lmms_eval_captions.lmms_eval_tasks.launch")
+_LMMS_EVAL: Final = (sys.executable, "-m", "lmms_eval_captions.lmms_eval_tasks.integration.launch")
 _ASKING: Final = ("-h", "--help", "--power-analysis", "--power_analysis")
 _LISTS: Final = ("list", "list_groups", "list_tags", "list_subtasks")
 _KEPT: Final = "all replies are kept, and the same command resumes"

@@ -16,7 +16,7 @@ from lmms_eval_captions.analysis.tables import as_json, render
 from lmms_eval_captions.cli.options import write_output
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.verification.anchors import subjects_of
 from lmms_eval_captions.verification.decision import State
 from lmms_eval_captions.verification.record import read_record, require_writable, write_record

@@ -29,7 +29,7 @@ from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, Setti
 from lmms_eval_captions.judges.protocols.prompt import Prompts, file_and_key
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.locks import only_one
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
 
 KINDS: Final = ("capquiz", "vcapsbench", "vdc", "vidcapbench")

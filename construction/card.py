@@ -14,7 +14,7 @@ from lmms_eval_captions.construction.people import PAPER_ANNOTATORS, n_few
 from lmms_eval_captions.construction.pipeline import FOLDER, Options, Role, kept, spent
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
-from lmms_eval_captions.lmms_eval_tasks.text_table import in_markdown
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import in_markdown
 
 CARD: Final = "DATA_CARD.md"
 _ROLES: Final = {

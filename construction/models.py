@@ -27,7 +27,7 @@ from lmms_eval_captions.judges.errors import (
 )
 from lmms_eval_captions.judges.protocols.asking import object_schema, response_format
 from lmms_eval_captions.judges.settings import JudgeSettings
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
 from lmms_eval_captions.model_wrappers.paid_endings import finishing
 
 R = TypeVar("R")

@@ -25,7 +25,7 @@ from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.data.files import read_jsonl
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
 
 T = TypeVar("T")
 

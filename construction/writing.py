@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.endpoint.request import Asked, Message, Reply
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.protocols.prompt import file_and_key
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
 
 T = TypeVar("T")
 

@@ -17,15 +17,15 @@ from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.cost_check import typical_caption
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     LEAST_CAPTIONS,
     captions_of,
     choose_questions,
 )
-from lmms_eval_captions.lmms_eval_tasks.known_shares import why_no_score
-from lmms_eval_captions.lmms_eval_tasks.request_counter import (
+from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import typical_caption
+from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import why_no_score
+from lmms_eval_captions.lmms_eval_tasks.judging.request_counter import (
     TOKENS_A_MESSAGE,
     CaptionedDocument,
     RequestCounter,

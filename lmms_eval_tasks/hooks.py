@@ -17,17 +17,25 @@ from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.breakdown import report
-from lmms_eval_captions.lmms_eval_tasks.cost_check import require_within_limit
 from lmms_eval_captions.lmms_eval_tasks.judge_check import choose_questions
-from lmms_eval_captions.lmms_eval_tasks.known_shares import why_not_ask
+from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import require_within_limit
+from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import why_not_ask
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION, submit
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import (
+    THIS_RUN,
+    AccountedRecord,
+    FinishedTask,
+)
 from lmms_eval_captions.lmms_eval_tasks.records import Kind, PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.results.breakdown import report
+from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import score_items
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import (
+    score_of,
+    sum_over_tasks,
+    total_unscored,
+)
 from lmms_eval_captions.lmms_eval_tasks.run_guard import require_judge_of
-from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_items
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, sum_over_tasks, total_unscored
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit
 from lmms_eval_captions.lmms_eval_tasks.signature import digest_of_all
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, AccountedRecord, FinishedTask
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ def noted(evaluate: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _note(message: str) -> None:
     # Other people's tasks start as fast as without us.
-    from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+    from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 
     THIS_RUN.note_error(message)
 
@@ -111,7 +111,7 @@ def explain_uncaught_errors() -> None:
         shown_by(kind, error, trace)
         advice = advice_for(error)
         if advice is not None:
-            from lmms_eval_captions.lmms_eval_tasks.this_run import record
+            from lmms_eval_captions.lmms_eval_tasks.judging.this_run import record
 
             message = f"{sentence(f'{kind.__name__}: {error}', 120)}: {advice}"
             record({"error": message})

@@ -18,19 +18,23 @@ from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, read_plain_yaml
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
-from lmms_eval_captions.lmms_eval_tasks.results_writer import complete, metrics_of, with_intervals
-from lmms_eval_captions.lmms_eval_tasks.sample_scores import SCORE
-from lmms_eval_captions.lmms_eval_tasks.screen import print_runs
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.results.results_writer import (
+    complete,
+    metrics_of,
+    with_intervals,
+)
+from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import SCORE
+from lmms_eval_captions.lmms_eval_tasks.results.screen import print_runs
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
     our_benchmarks,
     task_groups,
     tasks_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed, video_names
 from lmms_eval_captions.model_wrappers.caption_files.records import CaptionTable, open_captions
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import shown
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import shown
 
 
 def listed(name: str, column: Any) -> list[Any]:  # noqa: ANN401 - whatever holds values

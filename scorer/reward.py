@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError, SettingsError
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip
 from lmms_eval_captions.scorer.columns import (
     clip_name,
     from_json,

@@ -31,21 +31,21 @@ from lmms_eval_captions.judges.errors import (
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, Frames
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, Frames
+from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import (
     Judged,
     caption_digest,
     caption_score,
     record_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of, values_of
-from lmms_eval_captions.lmms_eval_tasks.session import (
+from lmms_eval_captions.lmms_eval_tasks.judging.session import (
     engine_config,
     require_judge,
     settled,
     without_judge,
 )
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import signature_of, values_of
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.scorer.columns import (

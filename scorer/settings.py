@@ -16,7 +16,7 @@ from lmms_eval_captions.judges.settings import (
     variables_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.registry import modules
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from lmms_eval_captions.lmms_eval_tasks.reasons import grouped
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import grouped
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.scorer.keeping import keep_error, kept_clips, model_error, score_reliability
 from lmms_eval_captions.scorer.parquet import MADE_OF, column_sum, counted, new_file, reading

@@ -17,8 +17,8 @@ from lmms_eval_captions.judges.endpoint.cost import Purse
 from lmms_eval_captions.judges.errors import DataError, JudgeStoppedError
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import data_settings, read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import caption_score
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol, shown
+from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import caption_score
 from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner, captioner_class

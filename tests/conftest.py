@@ -17,8 +17,8 @@ from drawn_examples import draw_examples
 from judge_server import Behaviour, JudgeServer
 from lmms_eval_captions.judges.endpoint.endpoint import EngineConfig
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers import captions
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS, KeptCaptions
 from priorities import be_scheduled_as_usual

@@ -19,7 +19,7 @@ from lmms_eval_captions.judges.protocols.gveval import GVeval
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import ScoresJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison
+from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import Comparison
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, our_benchmarks, tasks_of
 from lmms_eval_captions.metrics.gveval import gveval_expectation
 

@@ -16,7 +16,7 @@ from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.store import slug
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import JudgeSettings
-from lmms_eval_captions.lmms_eval_tasks.session import engine_config
+from lmms_eval_captions.lmms_eval_tasks.judging.session import engine_config
 from lmms_eval_captions.verification.anchors import Subject, planted_facts
 from lmms_eval_captions.verification.decision import (
     WITH_RECORD,

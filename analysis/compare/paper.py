@@ -18,8 +18,8 @@ from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import CapQuiz
 from lmms_eval_captions.lmms_eval_tasks.capquiz.data import GROUPS
-from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MsvdEval
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.signature import QUESTIONS
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCapsBench

@@ -12,8 +12,8 @@ import numpy as np
 from lmms_eval_captions.analysis.meta_eval.published_sets import RatedCaption, RatedSet
 from lmms_eval_captions.analysis.user_table import read_scores
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.classic_metrics import CLASSIC, classic_scores
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
+from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import CLASSIC, classic_scores
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.metrics.correlation import annotator_tau, kendall_interval, kendall_tau
 from lmms_eval_captions.metrics.intervals import interval
 

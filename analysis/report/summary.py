@@ -17,9 +17,9 @@ from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
-from lmms_eval_captions.lmms_eval_tasks.breakdown import N_QUESTIONS
-from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW
-from lmms_eval_captions.lmms_eval_tasks.reasons import help_against
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import help_against
+from lmms_eval_captions.lmms_eval_tasks.results.breakdown import N_QUESTIONS
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 
 Document = dict[str, Any]

@@ -28,7 +28,7 @@ from lmms_eval_captions.judges.protocols.reading import (
     the_one,
 )
 from lmms_eval_captions.judges.verdict import ScoresJudgement
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION, submit_chains
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION, submit_chains
 from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
 

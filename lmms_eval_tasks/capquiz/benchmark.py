@@ -35,7 +35,7 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
     read_questions,
     read_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.metrics.capquiz import abstain, capf1, capp, capr
 

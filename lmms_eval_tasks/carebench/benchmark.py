@@ -14,7 +14,7 @@ from lmms_eval_captions.judges.protocols.events import (
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.carebench.data import FILE, SOURCE, read_clips
-from lmms_eval_captions.lmms_eval_tasks.event_metrics import event_metrics
+from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
 
 
 class CareBench(Benchmark[Reference, EventJudgement]):

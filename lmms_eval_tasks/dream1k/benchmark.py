@@ -14,8 +14,8 @@ from lmms_eval_captions.judges.protocols.events import (
 )
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
 from lmms_eval_captions.lmms_eval_tasks.dream1k.data import FILE, SOURCE, SOURCES, read_clips
-from lmms_eval_captions.lmms_eval_tasks.event_metrics import event_metrics
 
 EVENT_BUCKETS: Final = ("<=3", "4-5", "6-7", ">=8")
 COUNT_BUCKETS: Final = ("<=1", "2", "3", ">=4")

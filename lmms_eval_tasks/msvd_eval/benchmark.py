@@ -11,8 +11,8 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import Comparison, GVevalBenchmark
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import Comparison, GVevalBenchmark
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
     FILE,
     QUESTION_FILE,

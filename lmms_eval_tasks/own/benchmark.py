@@ -25,10 +25,14 @@ from lmms_eval_captions.judges.protocols.video_rating import (
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task, over_videos
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, Need
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol, Need
+from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import (
+    NO_PICTURE,
+    Comparison,
+    GVevalBenchmark,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video, list_videos
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
-from lmms_eval_captions.lmms_eval_tasks.gveval_tasks import NO_PICTURE, Comparison, GVevalBenchmark
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import mean_rating

@@ -24,8 +24,12 @@ from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model, parse_models, split_address
 from lmms_eval_captions.lmms_eval_tasks.records import Values
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import (
+    Model,
+    parse_models,
+    split_address,
+)
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
     Estimate,
     Sample,

@@ -22,7 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     check_of_answers,
     pooled,
 )
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol, shown
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol, shown
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (

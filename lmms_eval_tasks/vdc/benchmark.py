@@ -19,7 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     check_of_answers,
     over_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import (

@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Metric, Task, Videos, over_videos
-from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
+from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import (
     bleu_counts,
     cider_of_words,
     has_java,
@@ -29,10 +29,10 @@ from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
     ptb_words,
     rouge_of_words,
 )
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.ratios import SumsOf, of_means, of_sums
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import WithReferences, tasks_of_aspects
 from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_references
 from lmms_eval_captions.metrics.captioning import bleu, meteor

@@ -28,7 +28,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_questions,
     pooled,
 )
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip, ClipProtocol
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,

@@ -15,7 +15,7 @@ import pytest
 from lmms_eval_captions import read_verdicts
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from planted_runs import PlantedCaption, Question, record_of, write_run
 
 ASPECTS = ("camera", "short", "background")

@@ -13,9 +13,9 @@ import pytest
 
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.cli.settings_flags import FLAGS
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, DOUBTS, QUESTIONS, SERVED
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.hf.prompts import PROMPT_FORMS
 from lmms_eval_captions.model_wrappers.model_args import arguments_of

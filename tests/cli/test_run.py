@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_captions.cli.main import main
-from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import RUN_RECORD
 
 SIGNATURE = "vdc_camera|judge:j|runs:1|protocol:1|unscored:{}/100|lmms-eval-captions:0.1.0"
 RUN = [sys.executable, "-m", "lmms_eval_captions.cli.main", "run"]

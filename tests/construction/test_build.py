@@ -19,7 +19,7 @@ from lmms_eval_captions.construction.pipeline import Options, spent
 from lmms_eval_captions.judges.endpoint.request import Request
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
 from scripted_crew import ScriptedPool, model, write_clip
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge_server import Behaviour, JudgeServer
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from planted_world import (
     CAPTIONERS,
     RUNS,

@@ -9,8 +9,8 @@ from typing import Any
 
 from breakdowns import plain
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_questions
-from lmms_eval_captions.lmms_eval_tasks.breakdown import Breakdown, break_down, table_of
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.breakdown import Breakdown, break_down, table_of
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.doubts import no_caption_at_all
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.results_writer import complete
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import no_caption_at_all
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.results.results_writer import complete
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 NO_CAPTIONS = (
     "Error: 429 Too Many Requests",

@@ -13,9 +13,9 @@ from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
-from lmms_eval_captions.lmms_eval_tasks import session as judging
+from lmms_eval_captions.lmms_eval_tasks.judging import session as judging
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 
 

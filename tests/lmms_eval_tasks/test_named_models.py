@@ -7,7 +7,7 @@ import pytest
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.urls import Key
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.named_models import parse_models
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import parse_models
 
 HERE = Endpoint(urls=("http://127.0.0.1:8000/v1",))
 

@@ -16,11 +16,11 @@ from loguru import logger
 
 from ended_runs import STAMP, Tracker, results_of
 from lmms_eval_captions.judges.errors import DataError, SettingsError, StoreError
-from lmms_eval_captions.lmms_eval_tasks import results_writer
-from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES, Call, Patch
-from lmms_eval_captions.lmms_eval_tasks.plugin import manifests
+from lmms_eval_captions.lmms_eval_tasks.integration.patches import PATCHES, Call, Patch
+from lmms_eval_captions.lmms_eval_tasks.integration.plugin import manifests
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
-from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
+from lmms_eval_captions.lmms_eval_tasks.results import results_writer
 
 Arguments = dict[str, Any]
 

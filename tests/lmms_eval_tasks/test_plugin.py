@@ -20,7 +20,7 @@ from lmms_eval.tasks import TaskManager
 manager = TaskManager(include_defaults=True)
 assert "lmms_eval_captions.judges.endpoint" not in sys.modules
 assert (importlib.resources.files("lmms_eval.tasks") / "vdc").is_dir()
-from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES
+from lmms_eval_captions.lmms_eval_tasks.integration.patches import PATCHES
 for patch in PATCHES:
     function = sys.modules[patch.module]
     for name in patch.function.split("."):

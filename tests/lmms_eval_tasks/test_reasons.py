@@ -21,10 +21,10 @@ from lmms_eval_captions.judges.errors import (
 )
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import Judged
-from lmms_eval_captions.lmms_eval_tasks.reasons import help_against, why_unscored
+from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import Judged
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import help_against, why_unscored
+from lmms_eval_captions.lmms_eval_tasks.judging.session import unjudged_because
 from lmms_eval_captions.lmms_eval_tasks.records import KINDS, Kind
-from lmms_eval_captions.lmms_eval_tasks.session import unjudged_because
 
 URL = "http://127.0.0.1:8000/v1"
 RERUN = "run the same command again to go on"

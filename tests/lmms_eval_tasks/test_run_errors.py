@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import RUN_RECORD, THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.run_errors import describe, noted
-from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD, THIS_RUN
 
 
 def _tried_again(error: Exception) -> Exception:

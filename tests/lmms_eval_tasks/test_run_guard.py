@@ -15,9 +15,9 @@ from chains import chain
 from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import CaptionsError, DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks import run_guard
-from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
-from lmms_eval_captions.lmms_eval_tasks.session import Session
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.integration.patches import apply_patches
+from lmms_eval_captions.lmms_eval_tasks.judging.session import Session
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.base import CaptionModel
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 

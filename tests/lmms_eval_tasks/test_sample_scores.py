@@ -17,16 +17,16 @@ import pytest
 from drawn_captions import CASES, drawn
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks import plugin
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
+from lmms_eval_captions.lmms_eval_tasks.integration import plugin
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, PendingRecord, arrived
+from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import score_samples
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 plugin.manifests()

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks import plugin, screen
-from lmms_eval_captions.lmms_eval_tasks.screen import screen_of, table_lines
+from lmms_eval_captions.lmms_eval_tasks.integration import plugin
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedRun
+from lmms_eval_captions.lmms_eval_tasks.results import screen
+from lmms_eval_captions.lmms_eval_tasks.results.screen import screen_of, table_lines
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks, task_groups
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
 TOTALS = {
     "calls": 192_546,

@@ -8,7 +8,7 @@ import pytest
 from lmms_eval.models.model_utils import usage_metrics
 
 from lmms_eval_captions.judges.endpoint.request import Usage
-from lmms_eval_captions.lmms_eval_tasks.session import log_usage
+from lmms_eval_captions.lmms_eval_tasks.judging.session import log_usage
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmms_eval_captions.judges.errors import SettingsError
-from lmms_eval_captions.lmms_eval_tasks.plugin import manifests
+from lmms_eval_captions.lmms_eval_tasks.integration.plugin import manifests
 from lmms_eval_captions.model_wrappers.captioner import Batch, Captioner
 from lmms_eval_captions.model_wrappers.model_args import Generation
 from zoo import ARCHITECTURES

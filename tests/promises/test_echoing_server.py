@@ -16,9 +16,9 @@ from loguru import logger
 from caption_requests import caption_all
 from echo_server import CODES, ERRORS, KEY, PLACES, STOPS, EchoServer, traces
 from five_tasks import TASKS, Task, Texts, write_data
-from lmms_eval_captions.lmms_eval_tasks import session as judging
+from lmms_eval_captions.lmms_eval_tasks.judging import session as judging
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from lmms_eval_captions.model_wrappers import caption_openai
 from lmms_eval_captions.model_wrappers import chat_api as connection

@@ -19,7 +19,7 @@ import pytest
 from batch_server import BatchServer
 from judge_server import Say, last_text
 from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from test_every_failure import (
     BENCHMARKS,
     KEPT,

@@ -32,12 +32,12 @@ import pytest
 from aggregated import signature_of_items
 from conftest import ServerFactory
 from judge_server import JudgeServer, Refuse, Say, last_text
-from lmms_eval_captions.lmms_eval_tasks import session as judging
 from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks, hooks_of
+from lmms_eval_captions.lmms_eval_tasks.judging import session as judging
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION, engine_config
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION, engine_config
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench_benchmark
 from told_judge import (

@@ -14,7 +14,7 @@ import pytest
 from batch_server import BatchServer
 from conftest import ServerFactory
 from judge_server import JudgeServer, Say, last_text
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from test_every_batch_failure import NAMES, batches  # noqa: F401 - a fixture

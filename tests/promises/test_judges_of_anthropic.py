@@ -13,7 +13,7 @@ import pytest
 from aggregated import signature_of_items
 from anthropic_server import KEY, Answer, AnthropicServer, message, plain
 from judge_server import last_text
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks as vdc
 from test_every_failure import (
     ACCR,

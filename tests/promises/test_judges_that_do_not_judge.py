@@ -17,13 +17,13 @@ from conftest import ServerFactory
 from five_tasks import CAPTIONER_PAPERS, TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.doubts import doubt_names, doubts_of
 from lmms_eval_captions.lmms_eval_tasks.estimate import CaptionFile, estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_check import LEAST_CAPTIONS, Evidence, tell_answer
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubt_names, doubts_of
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 COLOURS: Final = ("red", "pink", "grey", "brown", "orange")
 VIDEOS: Final = [Texts(f"clip{n:02}", f"Which is number {n}?", COLOURS[n % 5]) for n in range(52)]

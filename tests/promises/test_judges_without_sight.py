@@ -9,7 +9,7 @@ import pytest
 
 from conftest import ServerFactory
 from judge_server import Refuse, Say
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from test_every_batch_failure import (
     Provider,
     batches,  # noqa: F401 - a fixture

@@ -15,10 +15,10 @@ from aggregated import signature_of_items
 from conftest import ServerFactory
 from five_tasks import TASKS, Task, Texts, write_data
 from judge_server import JudgeServer, scripted_reply
-from lmms_eval_captions.lmms_eval_tasks.patches import PATCHES
+from lmms_eval_captions.lmms_eval_tasks.integration.patches import PATCHES
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 
 N_VIDEOS = 4

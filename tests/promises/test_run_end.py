@@ -14,10 +14,10 @@ from lmms_eval.utils import make_table
 from conftest import ServerFactory
 from ended_runs import STAMP, Tracker, judge, results_of, shown
 from five_tasks import TASKS, Task, Texts, write_data
-from lmms_eval_captions.lmms_eval_tasks import results_writer
-from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
-from lmms_eval_captions.lmms_eval_tasks.screen import screen_of
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.results import results_writer
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import Measured
+from lmms_eval_captions.lmms_eval_tasks.results.screen import screen_of
 
 VIDEOS = [Texts(f"clip{number}") for number in range(4)]
 CAPTIONS = ("There is a dog there.", "A cat.", "", "What is there? A dog.")

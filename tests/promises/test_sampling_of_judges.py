@@ -8,8 +8,8 @@ from aggregated import signature_of_items
 from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks import session
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging import session
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from test_every_failure import (
     BENCHMARKS,
     Benchmark,

@@ -21,8 +21,8 @@ from lmms_eval_captions import CaptionReward, CaptionScore, Scorer
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.registry import benchmark_paths
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 from lmms_eval_captions.scorer.scorer import NO_CAPTION_GIVEN

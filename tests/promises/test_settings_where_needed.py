@@ -10,8 +10,8 @@ import pytest
 
 from five_tasks import TASKS, Task, Texts, write_data
 from lmms_eval_captions.judges.errors import CaptionsError
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
 
 CAPTION = "A dog."

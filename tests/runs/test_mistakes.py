@@ -21,8 +21,8 @@ import pytest
 from conftest import ServerFactory
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.cli.run import conclude
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import RUN_RECORD
 from lmms_eval_captions.lmms_eval_tasks.sentence import MOST
-from lmms_eval_captions.lmms_eval_tasks.this_run import RUN_RECORD
 from runs import environment
 from warm_lmms_eval import WarmProcess
 

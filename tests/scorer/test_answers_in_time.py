@@ -12,7 +12,7 @@ import pytest
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions import CaptionScore, Scorer
-from lmms_eval_captions.lmms_eval_tasks.clip_protocol import Clip
+from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip
 from lmms_eval_captions.scorer.scorer import OVER
 from scorers import open_scorer, yes_no
 

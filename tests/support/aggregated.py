@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import signature_of
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import signature_of
 
 
 def signature_of_items(items: Iterable[PendingRecord]) -> str:

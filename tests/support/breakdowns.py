@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 
 SURE: Final = ("_ci_low", "_ci_high", "_ci_note", "_judge_share")
 

@@ -12,7 +12,7 @@ from lmms_eval_captions.construction.build import Built, build, kind_of
 from lmms_eval_captions.construction.pipeline import Options
 from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
 
 WRITERS: Final = ("writer-a", "writer-b")
 SOLVERS: Final = ("solver-a", "solver-b")

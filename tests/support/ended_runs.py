@@ -14,7 +14,7 @@ from typing import Any
 from lmms_eval.loggers import evaluation_tracker
 
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.patches import apply_patches
+from lmms_eval_captions.lmms_eval_tasks.integration.patches import apply_patches
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 

@@ -12,7 +12,7 @@ from lmms_eval_captions.analysis.captioners import captioners_of
 from lmms_eval_captions.analysis.label.page import Page, PageOptions, render
 from lmms_eval_captions.analysis.label.results_pages import side_by_side_page, verdict_page
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks.session import submit
+from lmms_eval_captions.lmms_eval_tasks.judging.session import submit
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from planted_runs import STAMP, write_run
 

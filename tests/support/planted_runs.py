@@ -16,12 +16,16 @@ import numpy as np
 
 from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_of, signature_of, signatures_of_tasks
+from lmms_eval_captions.lmms_eval_tasks.results.breakdown import break_down
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import (
+    score_of,
+    signature_of,
+    signatures_of_tasks,
+)
+from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import verdict_path, write_verdicts
 from lmms_eval_captions.lmms_eval_tasks.signature import questions_digest
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path, write_verdicts
 
 STAMP: Final = "20260102_030405"
 

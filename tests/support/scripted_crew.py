@@ -15,7 +15,7 @@ from lmms_eval_captions.judges.endpoint.endpoint import Endpoint
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Reply, Request, Usage
 from lmms_eval_captions.judges.errors import Failure
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
 
 R = TypeVar("R")
 Answer = Callable[[Request], str | Reply]

@@ -228,7 +228,7 @@ def _become(wish: Mapping[str, Any], output: int) -> None:
 def _as_imported_now() -> None:
     import datasets.config
 
-    from lmms_eval_captions.lmms_eval_tasks.plugin import print_at_exit
+    from lmms_eval_captions.lmms_eval_tasks.integration.plugin import print_at_exit
 
     print_at_exit.cache_clear()
     print_at_exit()
@@ -243,7 +243,7 @@ def _as_imported_now() -> None:
 def _main() -> None:
     _serve(sys.argv[1])
     if sys.argv[0] == "lmms-eval":
-        from lmms_eval_captions.lmms_eval_tasks.launch import main
+        from lmms_eval_captions.lmms_eval_tasks.integration.launch import main
 
         main()
     else:

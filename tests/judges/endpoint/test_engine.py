@@ -26,7 +26,7 @@ from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.lmms_eval_tasks.session import MOST_RESTARTS, SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.session import MOST_RESTARTS, SESSION
 
 
 def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: int = 0) -> Request:

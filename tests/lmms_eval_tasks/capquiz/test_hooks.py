@@ -14,8 +14,8 @@ from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain_groups
 from conftest import ServerFactory
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from official_files import write_capquiz
 
 Items = dict[str, list[PendingRecord]]

@@ -19,12 +19,12 @@ from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from judge_server import Say, last_text
 from lmms_eval_captions.analysis.gradings import Label, grading_of
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.own import hooks as gveval_hooks
 from lmms_eval_captions.lmms_eval_tasks.own import rating_hooks
 from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL, OWN_RATING
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
 Items = dict[str, list[PendingRecord]]
 ACCR = ("accuracy", "completeness", "conciseness", "relevance")

@@ -14,9 +14,9 @@ import pytest
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
 from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC
 from planted_runs import write_run

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.breakdown import break_down
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.breakdown import break_down
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample, weighted
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC
 
 

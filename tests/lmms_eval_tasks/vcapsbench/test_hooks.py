@@ -11,9 +11,9 @@ import pytest
 from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain, plain_groups
 from conftest import ServerFactory
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 

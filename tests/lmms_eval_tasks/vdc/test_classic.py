@@ -18,17 +18,17 @@ from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks import classic_metrics
-from lmms_eval_captions.lmms_eval_tasks.classic_metrics import (
+from lmms_eval_captions.lmms_eval_tasks.common import classic_metrics
+from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import (
     meteor_statistics,
     plain_words,
     ptb_words,
 )
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.run_guard import require_judge_of
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc import classic
 from lmms_eval_captions.lmms_eval_tasks.vdc import classic_hooks as hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.classic import VDC_CLASSIC

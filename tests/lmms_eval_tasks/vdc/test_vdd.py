@@ -17,7 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     choose_questions,
     examples_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc import vdd_hooks as hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.vdd import VDD
 

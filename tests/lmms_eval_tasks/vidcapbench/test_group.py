@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from breakdowns import kept_breakdown
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, arrived
-from lmms_eval_captions.lmms_eval_tasks.scoring import score_of
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import score_of
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench import hooks
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption

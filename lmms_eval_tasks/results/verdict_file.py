@@ -15,8 +15,8 @@ from typing import Any, Final
 from lmms_eval_captions.judges.files import whole, write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import extras_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
-from lmms_eval_captions.lmms_eval_tasks.scoring import extras_of
 
 METADATA: Final = b"lmms_eval_captions"
 """Key of the JSON object that says what was judged, in the file's metadata."""

@@ -19,8 +19,8 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.progress import Totals
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, PendingRecord, arrived
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 
 RUN_RECORD: Final = "LMMS_EVAL_CAPTIONS_RUN_RECORD"
 """Variable with a file for finished runs and errors; ``lmms-eval-captions run`` sets it."""

@@ -12,8 +12,10 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
-from lmms_eval_captions.lmms_eval_tasks.doubts import suspicious
-from lmms_eval_captions.lmms_eval_tasks.intervals import (
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import suspicious
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedTask
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
     BESIDE,
     CI_HIGH,
     CI_LOW,
@@ -26,16 +28,14 @@ from lmms_eval_captions.lmms_eval_tasks.intervals import (
     parts_by_video,
     scores_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import has_score, signature_of
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
     certificate_of,
     counts_in,
     weighted,
     words_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.scoring import has_score, signature_of
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedTask
 
 Figures = Mapping[str, Figure]
 """Metrics of one group, the figures next to each, and counts."""

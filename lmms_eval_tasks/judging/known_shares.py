@@ -12,10 +12,10 @@ from typing import Any, Final
 from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc
-from lmms_eval_captions.lmms_eval_tasks.cost_check import WAYS_OUT, expected_cost
-from lmms_eval_captions.lmms_eval_tasks.reasons import NOT_ASKED
+from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import WAYS_OUT, expected_cost
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import NOT_ASKED
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import Kind
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 

@@ -16,13 +16,13 @@ from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
-from lmms_eval_captions.lmms_eval_tasks.doubts import no_caption_at_all
 from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     Evidence,
     Pair,
     evidence_of,
     examples_of,
 )
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import no_caption_at_all
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Kind, Names, Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample

@@ -41,20 +41,20 @@ from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings, read_judge_settings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     AnchorQuestions,
     anchor_credits,
     captions_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.judged_caption import (
+from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import ExpectedCost
+from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import (
     Judged,
     JudgedCaption,
     caption_digest,
     record_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.records import NO_CAPTION, NOTHING_TO_JUDGE, Kind
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     PendingCaption,
     SamplingPlans,

@@ -100,7 +100,7 @@ class Patch:
                 is_meant = self.may_end_run and isinstance(error, CaptionsError)
                 if is_meant or (call and call.error is error):
                     raise
-                from lmms_eval_captions.lmms_eval_tasks.this_run import record
+                from lmms_eval_captions.lmms_eval_tasks.judging.this_run import record
 
                 record({"error": self._warn(error)})
             return call.results[-1] if call and call.results else function(*args, **kwargs)
@@ -152,7 +152,7 @@ def _retry_no_missing_data(call: Call) -> object:
 def _show_captions(call: Call) -> object:
     """Show a task's hooks all its captions before the first one is judged."""
     from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_in
-    from lmms_eval_captions.lmms_eval_tasks.known_shares import first_answers
+    from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import first_answers
 
     filtered = call.proceed()
     task = call.arguments["self"]
@@ -180,8 +180,8 @@ def _refuse_tasks_early(call: Call) -> object:
 
 def _complete_results(call: Call) -> object:
     """Save our part of a run with lmms-eval's results."""
-    from lmms_eval_captions.lmms_eval_tasks.results_writer import completed
-    from lmms_eval_captions.lmms_eval_tasks.sample_scores import compared
+    from lmms_eval_captions.lmms_eval_tasks.results.results_writer import completed
+    from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import compared
 
     results = call.arguments["results"]
     with (
@@ -193,7 +193,7 @@ def _complete_results(call: Call) -> object:
 
 def _score_samples(call: Call) -> object:
     """Score the samples of our tasks once their task is aggregated."""
-    from lmms_eval_captions.lmms_eval_tasks.sample_scores import score_samples
+    from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import score_samples
     from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
     result = call.proceed()
@@ -206,7 +206,7 @@ def _score_samples(call: Call) -> object:
 
 def _check_baseline(call: Call) -> object:
     """Check a baseline of our tasks before lmms-eval reads it."""
-    from lmms_eval_captions.lmms_eval_tasks.sample_scores import baseline_log
+    from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import baseline_log
     from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks, task_groups
 
     task = call.arguments["task_name"]

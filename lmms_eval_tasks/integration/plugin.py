@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
-from lmms_eval_captions.lmms_eval_tasks import patches
+from lmms_eval_captions.lmms_eval_tasks.integration import patches
 from lmms_eval_captions.lmms_eval_tasks.run_errors import explain_uncaught_errors
 from lmms_eval_captions.model_wrappers.caption_clips import CAPTIONERS, CUSTOM, CUSTOM_CLASS
 
@@ -54,9 +54,9 @@ def print_at_exit() -> None:
 
 def _print_of_process(pid: int) -> None:
     """Print the summaries, unless this is a forked child or another rank."""
-    has_runs = "lmms_eval_captions.lmms_eval_tasks.this_run" in sys.modules
+    has_runs = "lmms_eval_captions.lmms_eval_tasks.judging.this_run" in sys.modules
     if os.getpid() == pid and has_runs and (os.environ.get("RANK") or "0") == "0":
-        from lmms_eval_captions.lmms_eval_tasks.screen import print_runs
+        from lmms_eval_captions.lmms_eval_tasks.results.screen import print_runs
 
         print_runs()
 

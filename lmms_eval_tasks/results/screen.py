@@ -17,12 +17,12 @@ from typing import Any, Final, TextIO
 from lmms_eval_captions.judges.endpoint.progress import cost_words
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
-from lmms_eval_captions.lmms_eval_tasks.intervals import Measured
-from lmms_eval_captions.lmms_eval_tasks.reasons import why_unscored
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import why_unscored
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedRun
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import Measured
+from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import words_of
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-from lmms_eval_captions.lmms_eval_tasks.text_table import text_table
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN, FinishedRun
 
 _KINDS: Final = ("results", "judging", "breakdown_*", "verdicts_*", "samples_*")
 _MOST_WARNINGS: Final = 6

@@ -12,12 +12,13 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.doubts import doubt_names, suspicious
-from lmms_eval_captions.lmms_eval_tasks.intervals import by_run, scores_of
-from lmms_eval_captions.lmms_eval_tasks.reasons import reasons_of, why_unscored
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubt_names, suspicious
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import reasons_of, why_unscored
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import by_run, scores_of
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
     CAPTIONS,
@@ -33,7 +34,6 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     package_version,
     selection_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 
 _SHOWN: Final = 5
 NOT_JUDGED: Final = "no captions were judged"

@@ -22,12 +22,12 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.intervals import contributions
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from lmms_eval_captions.lmms_eval_tasks.scoring import has_score
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import contributions
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import has_score
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE, join_fields
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.this_run import THIS_RUN
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.paths import newest_logs
 

@@ -17,7 +17,7 @@ from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.request_counter import (
+from lmms_eval_captions.lmms_eval_tasks.judging.request_counter import (
     CaptionedDocument,
     RequestCounter,
     TaskEstimate,

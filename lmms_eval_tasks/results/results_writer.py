@@ -21,27 +21,32 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
-from lmms_eval_captions.lmms_eval_tasks.doubts import doubts_of
-from lmms_eval_captions.lmms_eval_tasks.intervals import CI_HIGH, CI_LOW, Measured, measured_over
-from lmms_eval_captions.lmms_eval_tasks.reasons import reasons_of
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import certificate_of
-from lmms_eval_captions.lmms_eval_tasks.scoring import (
-    NOT_JUDGED,
-    signature_of,
-    signatures_of_tasks,
-)
-from lmms_eval_captions.lmms_eval_tasks.session import SESSION
-from lmms_eval_captions.lmms_eval_tasks.signature import OURS, RESULTS
-from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of, our_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.this_run import (
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubts_of
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import reasons_of
+from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
+from lmms_eval_captions.lmms_eval_tasks.judging.this_run import (
     THIS_RUN,
     FinishedRun,
     FinishedTask,
     ThisRun,
     record,
 )
-from lmms_eval_captions.lmms_eval_tasks.verdict_file import verdict_path, write_verdicts
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
+    CI_HIGH,
+    CI_LOW,
+    Measured,
+    measured_over,
+)
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import (
+    NOT_JUDGED,
+    signature_of,
+    signatures_of_tasks,
+)
+from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import verdict_path, write_verdicts
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import certificate_of
+from lmms_eval_captions.lmms_eval_tasks.signature import OURS, RESULTS
+from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of, our_benchmarks
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 
 Document = dict[str, Any]

@@ -1,0 +1,1 @@
+"""Metrics and clips that several benchmarks share."""

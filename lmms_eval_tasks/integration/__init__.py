@@ -1,0 +1,1 @@
+"""How lmms-eval finds this package, and where its functions are wrapped."""

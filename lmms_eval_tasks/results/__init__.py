@@ -1,0 +1,1 @@
+"""From records to scores, intervals, files and the summary."""
