@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from pycocoevalcap.meteor.meteor import Meteor
-
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.metrics.captioning import N_STATISTICS, ORDERS, meteor, summed

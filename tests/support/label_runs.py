@@ -37,7 +37,7 @@ def judged_run(folder: Path, tasks: Mapping[str, Sequence[str]]) -> Path:
             {
                 "target": caption.record.video_id,
                 "filtered_resps": [text],
-                benchmark.headline: caption.item(benchmark, benchmark.headline),
+                benchmark.headline: caption.item(benchmark, benchmark.headline)[1],
             }
             for caption, text in zip(judged, captions, strict=False)
         ]
