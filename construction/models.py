@@ -61,10 +61,12 @@ class Tally:
             self.by_model[model] += 1
             if asked.failure is None:
                 return
-            self.failures[asked.failure] += 1
-            if asked.failure in ("stopped", "silent"):
-                self._stopped[asked.failure] = str(asked.reason)
-            if asked.failure != "unreadable" and len(self._reasons) < _MAX_REASONS:
+            # Whether it ever answered, and what stopped it, makes no difference here.
+            failure = {"never": "silent", "limit": "stopped"}.get(asked.failure, asked.failure)
+            self.failures[failure] += 1
+            if failure in ("stopped", "silent"):
+                self._stopped[failure] = str(asked.reason)
+            if failure != "unreadable" and len(self._reasons) < _MAX_REASONS:
                 self._reasons[str(asked.reason)[:300]] = None
 
     def raise_if_stopped(self, n: int) -> None:

@@ -81,12 +81,12 @@ def words_of_interruption() -> str:
 
 def guarded(evaluate: Callable[[], object], arguments: Mapping[str, object]) -> object:
     """Call ``simple_evaluate``; note an error of ours, and show it without its traceback."""
-    THIS_RUN.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
     THIS_RUN.is_ours = False
     THIS_RUN.output_path = getattr(arguments.get("evaluation_tracker"), "output_path", None)
     THIS_RUN.lacks_samples = bool(arguments.get("baseline") and not arguments.get("log_samples"))
     # A run before this one in the same process may have ended early.
     THIS_RUN.clear()
+    THIS_RUN.will_judge = not (arguments.get("predict_only") or arguments.get("launcher_args"))
     RUN_CAPTIONS.begin()
     SESSION.begin()
     try:

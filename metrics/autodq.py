@@ -58,8 +58,8 @@ def weighted_shares(
 def mean_over_sources(shares: Sequence[float | None], sources: Sequence[str]) -> float:
     """Return the mean over sources of means over clips, in percent; ``nan`` without a clip.
 
-    >>> mean_over_sources([1.0, 0.0, 0.0, 0.5], ["a", "a", "a", "b"])
-    41.66666666666667
+    >>> round(mean_over_sources([1.0, 0.0, 0.0, 0.5], ["a", "a", "a", "b"]), 2)
+    41.67
     """
     parts = weighted_shares(shares, sources)
     total = fsum(weight for _, weight in parts)

@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import torch
 from loguru import logger
 from tqdm import tqdm
 
@@ -51,6 +50,7 @@ from lmms_eval_captions.model_wrappers.video.pictures import MAX_PIXELS
 from lmms_eval_captions.model_wrappers.video.sampling import Sampling, Uniform
 
 if TYPE_CHECKING:
+    import torch
     from lmms_eval.api.instance import GenerationResult, Instance
     from typing_extensions import Self
 
@@ -144,6 +144,8 @@ class Captioner(CaptionModel):
         DECODERS.n_processes = self.decode_threads
         self._device: torch.device | None = None
         if device and self.world_size == 1:
+            import torch
+
             try:
                 self._device = torch.device(device)
             except RuntimeError as error:
@@ -207,6 +209,8 @@ class Captioner(CaptionModel):
 
     def generate_until(self, requests: Sequence[Instance]) -> list[GenerationResult]:
         """Return one caption per request, in order, or a ``NoCaption``."""
+        import torch
+
         self.outcome = Outcome()
         kept = self._kept_captions()
         results = Results(self.outcome, kept.keep)
@@ -333,6 +337,8 @@ class Captioner(CaptionModel):
 
     def _caption(self, planned: Sequence[PlannedCaption], batch: Batch, results: Results) -> None:
         """Caption a batch, in halves if the device's memory does not hold it at once."""
+        import torch
+
         try:
             answers = self._answers(batch)
         except torch.OutOfMemoryError as error:

@@ -60,9 +60,6 @@ class ThisRun:
         """Finished runs of this process; printed when it ends."""
         self.errors: list[str] = []
         """Reasons why runs of this process ended early; printed when it ends."""
-        self.will_judge = False
-        """True if it ends with the judge that is set now: not if it only predicts, and not if
-        lmms-eval starts the judge after captioning."""
         self.is_ours = False
         """True if it has a task of ours."""
         self.output_path: str | None = None
@@ -74,6 +71,9 @@ class ThisRun:
     def clear(self) -> None:
         """Begin a run: lmms-eval may run several configurations in one process."""
         self.started_s = time.time()
+        self.will_judge = False
+        """True if it ends with the judge that is set now: not if it only predicts, and not if
+        lmms-eval starts the judge after captioning."""
         self.tasks: dict[str, FinishedTask] = {}
         """In the order of aggregation."""
         self.documents: dict[str, dict[object, Mapping[str, object]]] = {}

@@ -7,12 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page as BrowserPage
 
 from label_runs import judged_run
 from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import METADATA
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from report_pages import TASKS, Open, html_of, parsed
 
@@ -53,14 +55,23 @@ def _logged(runs: dict[str, Any], captioner: str, task: str) -> list[dict[str, A
 
 
 def _verdicts(sample: dict[str, Any], task: str) -> list[list[Any]]:
-    headline = benchmark_of_task(task).headline
-    verdicts: list[list[Any]] = _record(sample, task)["values"][headline]
+    benchmark = benchmark_of_task(task)
+    field = benchmark.metrics[benchmark.headline].field
+    verdicts: list[list[Any]] = sample[benchmark.headline][field]
     return verdicts
 
 
-def _record(sample: dict[str, Any], task: str) -> dict[str, Any]:
-    record: dict[str, Any] = sample[benchmark_of_task(task).headline]["record"]
-    return record
+def _asked(runs: dict[str, Any], captioner: str, task: str) -> list[list[dict[str, Any]]]:
+    """The verdict file's rows of each caption in the first judge run, each with its groups."""
+    (path,) = runs[captioner].parent.glob(f"*_verdicts_{task}.parquet")
+    table = pq.read_table(path)
+    sections = json.loads(table.schema.metadata[METADATA])["sections"]
+    asked: list[list[dict[str, Any]]] = [[] for _ in FIRST]
+    for row in table.to_pylist():
+        if row["run"] == 0:
+            groups = {section: row[section] for section in sections}
+            asked[row["caption"]].append({**row, "groups": groups})
+    return asked
 
 
 def _found(page: BrowserPage) -> tuple[int, ...]:
@@ -77,7 +88,8 @@ def test_every_benchmark_is_shown_and_every_row_opens(
     page.select_option("#view", label=task)
     logs = [_logged(runs, name, task) for name in ("first", "other")]
     headline = benchmark_of_task(task).headline
-    n_questions = sum(len(_record(sample, task)["asked"]) for sample in logs[0])
+    asked = _asked(runs, "first", task)
+    n_questions = sum(map(len, asked))
     assert _found(page) == (4, 4, n_questions, n_questions)
     assert page.locator("#length canvas").count() == 1
     assert page.locator("#groups canvas").count() == (task != "msvd_eval_ref_free")
@@ -93,7 +105,7 @@ def test_every_benchmark_is_shown_and_every_row_opens(
         texts = [sample["filtered_resps"][0] for sample in samples]
         assert plain == [text or "(the caption is empty)" for text in texts]
         questions = detail.locator(".question")
-        assert questions.count() == len(_record(samples[0], task)["asked"])
+        assert questions.count() == len(asked[place])
         for at in range(questions.count()):
             text = questions.nth(at).text_content()
             assert text is not None
@@ -119,11 +131,11 @@ def test_filters_find_the_questions_that_the_logs_have(
     asked: list[dict[str, Any]] = [
         {
             "video": place,
-            "groups": {s: of[0][q] for s, of in _record(first, task)["groups"].items()},
+            "groups": row["groups"],
             "verdicts": [[run[q] for run in _verdicts(one, task)] for one in (first, other)],
         }
         for place, (first, other) in enumerate(zip(*logs, strict=True))
-        for q in range(len(_record(first, task)["asked"]))
+        for q, row in enumerate(_asked(runs, "first", task)[place])
     ]
 
     def expect(meant: list[dict[str, Any]]) -> None:
@@ -150,8 +162,7 @@ def test_a_search_finds_captions_questions_and_answers(runs: dict[str, Any], ope
     """Words of one caption find its row; a question's own words find this question."""
     page = opened(runs["html"])
     page.select_option("#view", label="vdc_camera")
-    logged = _logged(runs, "first", "vdc_camera")
-    asked = [_record(sample, "vdc_camera")["asked"] for sample in logged]
+    asked = [[row["question"] for row in rows] for rows in _asked(runs, "first", "vdc_camera")]
     question = asked[2][0]
     n_asked = sum(question in of for of in asked)
     for words, n_found in (("yellow star TURNS", 1), (question, n_asked), ("<script>", 0)):

@@ -140,7 +140,7 @@ def test_a_caption_that_is_not_there_costs_its_tokens_alone(
                 ("b.mp4", NoCaption("b.mp4: it is cut off"), pairs),
             )
         ]
-        _judge(items)
+        _judge([item.record for item in items])
     numbers = _numbers()
     # "A red ball." is 4 pieces with the full stop, and the end of sequence.
     assert numbers["acc"] == 100.0
