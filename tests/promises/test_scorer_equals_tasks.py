@@ -15,7 +15,7 @@ import pytest
 
 from aggregated import signature_of_items
 from conftest import ServerFactory
-from five_tasks import write_clip
+from five_tasks import CAPTIONER_PAPERS, Texts, write_captioner_papers, write_clip
 from judge_server import JudgeServer, Say, last_text, scripted_reply
 from lmms_eval_captions import CaptionReward, CaptionScore, Scorer
 from lmms_eval_captions.judges.settings import data_settings
@@ -42,6 +42,7 @@ PROTOCOLS: Final = {
     "msvd_eval_combined": "gveval_combined",
     "own_gveval_ref_free": "gveval_ref_free",
     "own_vllm_judge": "vllm_judge",
+    **dict.fromkeys(CAPTIONER_PAPERS),
 }
 """Task to the protocol for clips of one's own that asks the same, ``None`` where there is none."""
 N_CLIPS: Final = 7
@@ -342,6 +343,7 @@ def write_files(root: Path) -> None:
     rated = {clip: {"vname": f"{clip}.mp4", "ref": [f"{clip} runs", "a dog"]} for clip in clips}
     (root / "msvd_eval").mkdir(parents=True)
     (root / "msvd_eval/MSVD-Eval.json").write_text(json.dumps(rated))
+    write_captioner_papers(root, [Texts(clip, f"what {clip} does", f"{clip} runs") for clip in clips])
     for clip in clips:
         for folder in ("own/videos", "msvd_eval/YouTubeClips"):
             write_clip(root / folder / f"{clip}.mp4", f"{folder} {clip}")

@@ -55,7 +55,7 @@ def reply(prompt: str) -> str:
         return f"The labels: {json.dumps([label(event) for event in listed(prompt, heading)])}"
     if '"hallucinated"' in prompt:
         return json.dumps(errors(listed(prompt, "Events"), prompt.rsplit("Caption: ", 1)[-1]))
-    if prompt.startswith("Rate a caption"):
+    if "Rate a caption" in prompt:
         human = prompt.split("Reference: ")[1].rsplit("\n\nCaption: ", 1)[0]
         return json.dumps(dict(zip(("visual", "audio", "details"), ratings(human), strict=True)))
     question = prompt.split("Question: ")[1].split("\n\nOptions:", maxsplit=1)[0]

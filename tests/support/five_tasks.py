@@ -105,7 +105,7 @@ def write_data(root: Path, videos: Sequence[Texts]) -> Path:
     }
     (root / "msvd_eval").mkdir(parents=True)
     (root / "msvd_eval/MSVD-Eval.json").write_text(json.dumps(rated))
-    _write_captioner_papers(root, videos)
+    write_captioner_papers(root, videos)
     for video in videos:
         # A file's name holds no half characters, but may be no UTF-8.
         name = whole(video.video_id).replace("\ufffd", os.fsdecode(b"\xff"))
@@ -113,7 +113,7 @@ def write_data(root: Path, videos: Sequence[Texts]) -> Path:
     return root
 
 
-def _write_captioner_papers(root: Path, videos: Sequence[Texts]) -> None:
+def write_captioner_papers(root: Path, videos: Sequence[Texts]) -> None:
     """Write the files of DREAM-1K, CaReBench, video-SALMONN 2, UGC-VideoCap and Daily-Omni."""
     _lines(
         root / "dream1k/DREAM-1k.jsonl",
