@@ -33,7 +33,8 @@ lock:
 # The built-in sample, from pixels to scores: no key, no network, no GPU.
 demo: setup
 	LMMS_CAPTIONS_DATA=sample LMMS_CAPTIONS_JUDGE=lexical $(BIN)/lmms-eval-captions run --model caption_baseline \
-	    --tasks video_captions --output_path demo-results --log_samples
+	    --tasks video_captions,dream1k,carebench,salmonn2,ugc_videocap,caption_qa \
+	    --output_path demo-results --log_samples
 	@LMMS_CAPTIONS_DATA=sample $(BIN)/lmms-eval-captions report demo-results -o demo-results/report.html
 
 check: setup package
