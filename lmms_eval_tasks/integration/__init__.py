@@ -1,1 +1,1 @@
-"""How lmms-eval finds this package, and where its functions are wrapped."""
+"""Registration with lmms-eval, and the functions of it that are wrapped."""

@@ -343,7 +343,9 @@ def write_files(root: Path) -> None:
     rated = {clip: {"vname": f"{clip}.mp4", "ref": [f"{clip} runs", "a dog"]} for clip in clips}
     (root / "msvd_eval").mkdir(parents=True)
     (root / "msvd_eval/MSVD-Eval.json").write_text(json.dumps(rated))
-    write_captioner_papers(root, [Texts(clip, f"what {clip} does", f"{clip} runs") for clip in clips])
+    write_captioner_papers(
+        root, [Texts(clip, f"what {clip} does", f"{clip} runs") for clip in clips]
+    )
     for clip in clips:
         for folder in ("own/videos", "msvd_eval/YouTubeClips"):
             write_clip(root / folder / f"{clip}.mp4", f"{folder} {clip}")
