@@ -27,7 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.results.results_writer import (
     metrics_of,
     with_intervals,
 )
-from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import SCORE
+from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import SCORE, score_samples
 from lmms_eval_captions.lmms_eval_tasks.results.screen import print_runs
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
     all_benchmarks,
@@ -57,6 +57,8 @@ def score_tasks(
     missing: Missing = "error",
 ) -> int:
     """Score captions of benchmarks as ``lmms-eval --model caption_file`` does.
+
+    Captions, replies and verdicts are logged, too, as ``lmms-eval --log_samples`` does.
 
     Args:
         files: Caption files, folders or patterns.
@@ -90,6 +92,10 @@ def score_tasks(
         pairs = zip(documents[name], captions[name], strict=True)
         items[name] = [of.process_results(doc, [caption]) for doc, caption in pairs]
     results = {name: _aggregated(of, items[name]) for name, of in hooks.items()}
+    folder, stamp = output / _folder_name(path), f"{begun:%Y%m%d_%H%M%S}"
+    for name, of in hooks.items():
+        log = folder / f"{stamp}_samples_{name}.jsonl"
+        _write_samples(log, of, documents[name], captions[name], items[name])
     known = task_groups()
     named = [name.strip() for name in tasks.split(",") if name.strip() in known]
     # Groups that are named and those in them, the innermost first.
@@ -114,11 +120,11 @@ def score_tasks(
         },
         "n-samples": {name: {"original": n, "effective": n} for name, n in n_docs.items()},
         "config": {"model": "caption_file", "model_args": f"path={path},missing={missing}"},
-        "date": f"{begun:%Y%m%d_%H%M%S}",
+        "date": stamp,
         "model_source": "caption_file",
         "model_name": path,
     }
-    _save(document, output / _folder_name(path))
+    _save(document, folder)
     print_runs()
     # lmms-eval, if anything has imported it, has what is left here printed at the end.
     THIS_RUN.finished.clear()
@@ -160,6 +166,23 @@ def _without_reasoning(text: str) -> str:
         if end in text and start not in text:
             text = text.rpartition(end)[2]
     return text.strip()
+
+
+def _write_samples(
+    path: Path,
+    hooks: Hooks[Any, Any],
+    docs: Sequence[Doc],
+    captions: Sequence[str],
+    items: Sequence[Mapping[str, Item]],
+) -> None:
+    """Log a task's captions, replies and verdicts."""
+    samples: list[dict[str, Any]] = [
+        {"doc_id": n, "target": hooks.doc_to_target(doc), "filtered_resps": str(text), **of_caption}
+        for n, (doc, text, of_caption) in enumerate(zip(docs, captions, items, strict=True))
+    ]
+    score_samples(hooks.benchmark, samples)
+    lines = "".join(f"{json.dumps(sample, ensure_ascii=False)}\n" for sample in samples)
+    write_atomically(path, lines.encode("utf-8", "replace"))
 
 
 def _aggregated(hooks: Hooks[Any, Any], items: Sequence[Mapping[str, Item]]) -> dict[str, Any]:

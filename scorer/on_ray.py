@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-import pickle
+import pickle  # of our own actors # nosec B403
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -119,7 +119,7 @@ def _results(
     )
     for table in data.iter_batches(batch_size=None, batch_format="pyarrow"):
         for pickled in table["rows"].to_pylist():
-            found = pickle.loads(pickled)  # noqa: S301 - of our own actors # nosec B301
+            found = pickle.loads(pickled)  # noqa: S301 # nosec B301
             if isinstance(found, CaptionsError):
                 raise JudgeStoppedError(str(found))
             yield found

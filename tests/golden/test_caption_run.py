@@ -67,6 +67,31 @@ def test_files_are_those_of_lmms_eval(output: Path, world: World) -> None:
         assert path.parent.name == same.parent.name
 
 
+def test_sample_logs_are_those_of_lmms_eval(output: Path, world: World) -> None:
+    """Captions, replies and verdicts, from which a report is made."""
+    ours, theirs = _logs(output), _logs(world.run("beta"))
+    assert ours.keys() == theirs.keys() != set()
+    for task, path in ours.items():
+        assert _samples(path) == _samples(theirs[task])
+
+
+def _logs(folder: Path) -> dict[str, Path]:
+    logs = folder.rglob("*_samples_*.jsonl")
+    return {path.stem.partition("_samples_")[2]: path for path in logs}
+
+
+def _samples(path: Path) -> list[dict[str, Any]]:
+    """Samples by lmms-eval's number, without what it adds and whether a reply was stored."""
+    samples = [json.loads(line) for line in path.read_text().splitlines()]
+    for sample in samples:
+        for item in sample.values():
+            for judgement in item.get("judgements", ()) if isinstance(item, dict) else ():
+                del judgement["cached"]
+    theirs = ("token_counts", "doc_hash", "doc", "input", "resps", "arguments", "schema_version")
+    ours = [{key: of[key] for key in of if key not in theirs} for of in samples]
+    return sorted(ours, key=lambda sample: sample["doc_id"])
+
+
 def _verdicts(path: Path) -> pa.Table:
     """Verdicts without tokens: of equal requests of two tasks, the first one has them."""
     table = pq.read_table(path)
