@@ -150,12 +150,19 @@ def _readable(container: InputContainer, stream: VideoStream) -> Iterator[Packet
     """Yield packets as far as they can be read, then ``None``, which flushes the decoder."""
     import av
 
-    try:
-        for packet in container.demux(stream):
-            if packet.size:
-                yield packet
-    except av.FFmpegError as error:
-        logger.debug("{}: reading stopped early: {}", container.name, one_line(error))
+    is_open = True
+    while is_open:
+        try:
+            for packet in container.demux(stream):
+                if packet.size:
+                    yield packet
+            is_open = False
+        except IndexError:
+            # Of PyAV 15, at a packet of a stream that begins in mid-file: damage makes such ones.
+            logger.debug("{}: skipped a packet of an unknown stream", container.name)
+        except av.FFmpegError as error:
+            logger.debug("{}: reading stopped early: {}", container.name, one_line(error))
+            is_open = False
     yield None
 
 

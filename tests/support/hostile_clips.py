@@ -131,6 +131,15 @@ def cut(path: Path, share: float) -> Path:
     return path
 
 
+def begin_stream(path: Path) -> None:
+    """A flipped bit: the last picture's packet of an MPEG-TS belongs to a stream of its own."""
+    raw = bytearray(path.read_bytes())
+    packets = range(0, len(raw), 188)
+    pictures = [at for at in packets if raw[at + 1] & 0x5F == 0x41 and raw[at + 2] == 0]
+    raw[pictures[-1] + 2] ^= 1
+    path.write_bytes(raw)
+
+
 def write_all(folder: Path) -> dict[str, bool]:
     """A folder of hostile clips.
 
@@ -168,6 +177,8 @@ def write_all(folder: Path) -> dict[str, bool]:
     write_clip(at("picture.mp4"), 1, codec="mjpeg", container_format="image2",
                pixel_format="yuvj420p", options={"update": "1"})  # fmt: skip
     damage(write_clip(at("damaged.mp4"), size=(320, 240), codec=SOUGHT_CODEC))
+    begin_stream(write_clip(at("late_stream.ts"), size=(320, 240), codec="mpeg2video",
+                            container_format="mpegts"))  # fmt: skip
     write_clip(at("late_start.mp4"), codec=SOUGHT_CODEC, times=list(range(60, 84)))
     write_clip(at("Clip, 1 % ünïcödé 'q'.mp4"))
     write_clip(at("ten_bit.mkv"), codec="ffv1", container_format="matroska",
