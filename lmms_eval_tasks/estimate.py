@@ -1,35 +1,25 @@
-"""Estimate of what captioning and judging would take: calls, tokens and cost. Sends nothing.
-
-The protocols themselves ask: they get an ``ask`` that counts requests instead of sending them, so
-prompts and steps are those of a run.
-"""
+"""Estimate of what captioning and judging would take: calls, tokens and cost. Sends nothing."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from lmms_eval_captions.judges.endpoint.cost import Prices, load_prices
+from lmms_eval_captions.judges.endpoint.cost import Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.judge_check import (
-    LEAST_CAPTIONS,
-    captions_of,
-    choose_questions,
-)
-from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import typical_caption
-from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import why_no_score
-from lmms_eval_captions.lmms_eval_tasks.judging.request_counter import (
+from lmms_eval_captions.lmms_eval_tasks.judging.expected import (
     TOKENS_A_MESSAGE,
-    CaptionedDocument,
     RequestCounter,
     TaskEstimate,
+    typical_caption,
+    why_no_score,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
@@ -39,7 +29,7 @@ from lmms_eval_captions.model_wrappers.model_args import (
     parse_model_args,
     refuse_unknown,
 )
-from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 from lmms_eval_captions.model_wrappers.video.pictures import shrunk
 
 _FILE_ARGUMENTS: Final = ("path", "column", "video_column", "missing")
@@ -122,41 +112,46 @@ def estimate(
     result = Estimate(settings, captions=captions)
     open_table = captions and open_captions(*captions[:3])
     distinct: set[tuple[str, str]] = set()
-    counter = RequestCounter(
-        load_prices(settings.prices),
-        settings.cache / "replies",
-        ask_again=settings.ask_again,
-        endpoints=settings.serving_endpoints,
-    )
-    for name in tasks:
-        benchmark = benchmark_of_task(name)
-        config = benchmark.judge_config(settings)
-        counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
-        try:
-            task = benchmark.tasks[name]
-            docs = benchmark.read(settings, task)
-            texts = [typical_caption(task)] * len(docs)
-            if captions and open_table:
-                table = open_table(name)
-                texts = [_caption(table, benchmark, task, doc, captions.missing) for doc in docs]
-                distinct |= {
-                    (benchmark.video_names(doc)[0], text)
-                    for doc, text in zip(docs, texts, strict=True)
-                    if not isinstance(text, NoCaption)
-                }
-            documents = _captioned(benchmark, task, docs, texts, settings, counts, captions)
-            asyncio.run(counter.count(counts, documents, config, is_real=captions is not None))
-        except CaptionsError as error:
-            result.problems.append(f"{name}: {error}")
-            continue
-        result.tasks.append(counts)
-        if captions and captions.missing == "error" and counts.n_missing:
-            result.problems.append(
-                f"{name}: {counts.n_missing:,} captions are missing in {captions.path}: a run "
-                "stops there; add them, or give missing=skip or missing=drop"
-            )
+    with closing(RequestCounter(settings)) as counter:
+        for name in tasks:
+            benchmark = benchmark_of_task(name)
+            config, task = benchmark.judge_config(settings), benchmark.tasks[name]
+            try:
+                docs = benchmark.read(settings, task)
+                texts = [typical_caption(task)] * len(docs)
+                if captions and open_table:
+                    table = open_table(name)
+                    texts = [_caption(table, benchmark, task, d, captions.missing) for d in docs]
+                why_nan = ""
+                if captions and captions.missing in ("skip", "drop"):
+                    by_index = dict(enumerate(texts))
+                    why_nan = why_no_score(benchmark, docs, by_index, settings.max_unscored) or ""
+                captioned = [] if why_nan else list(zip(docs, texts, strict=True))
+                counts = counter.count(
+                    benchmark,
+                    task,
+                    config,
+                    captioned,
+                    is_real=captions is not None,
+                    has_anchors=True,
+                )
+            except CaptionsError as error:
+                result.problems.append(f"{name}: {error}")
+                continue
+            counts.why_nan = why_nan
+            counts.n_missing = sum(isinstance(text, NoCaption) for text in texts)
+            distinct |= {
+                (benchmark.video_names(doc)[0], text)
+                for doc, text in zip(docs, texts, strict=True)
+                if not isinstance(text, NoCaption)
+            }
+            result.tasks.append(counts)
+            if captions and captions.missing == "error" and counts.n_missing:
+                result.problems.append(
+                    f"{name}: {counts.n_missing:,} captions are missing in {captions.path}: a run "
+                    "stops there; add them, or give missing=skip or missing=drop"
+                )
     result.n_distinct = len(distinct)
-    counter.close()
     return result
 
 
@@ -174,36 +169,6 @@ def _caption(
             # lmms-eval strips captions before it hands them to a task.
             return str(text.strip())
     return (DroppedCaption if missing == "drop" else NoCaption)("the caption file has none")
-
-
-def _captioned(
-    benchmark: Benchmark[Any, Any],
-    task: Task,
-    docs: Sequence[Doc],
-    captions: Sequence[str],
-    settings: Settings,
-    counts: TaskEstimate,
-    file: CaptionFile | None,
-) -> Iterator[CaptionedDocument]:
-    """Yield each document with the caption that a run would judge."""
-    counts.n_missing = sum(isinstance(caption, NoCaption) for caption in captions)
-    if file is not None and file.missing in ("skip", "drop"):
-        by_index = dict(enumerate(captions))
-        counts.why_nan = why_no_score(benchmark, docs, by_index, settings.max_unscored) or ""
-    for doc, caption in zip(docs, captions, strict=True):
-        if not says_nothing(caption) and not counts.why_nan:
-            counts.n_captions += 1
-            counts.caption_chars += len(caption)
-            name = f"{benchmark.video_names(doc)[0]} {task.aspect}"
-            questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
-            yield CaptionedDocument(name, caption, questions, benchmark.ask)
-    check = benchmark.judge_check
-    if check is not None and counts.n_captions >= LEAST_CAPTIONS:
-        # Captions of ours that show whether the judge judges.
-        for question in choose_questions(check, map(benchmark.questions, docs)):
-            unseen = benchmark.unseen(question)
-            for text in captions_of(check, question):
-                yield CaptionedDocument(text, text, [unseen], benchmark.ask, is_anchor=True)
 
 
 class Captioner(NamedTuple):

@@ -18,8 +18,7 @@ from lmms_eval_captions.judges.settings import data_settings, read_judge_setting
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_check import choose_questions
-from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import require_within_limit
-from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import why_not_ask
+from lmms_eval_captions.lmms_eval_tasks.judging.expected import require_within_limit, why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION, submit
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import (
     THIS_RUN,

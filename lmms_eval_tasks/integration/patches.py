@@ -152,7 +152,7 @@ def _retry_no_missing_data(call: Call) -> object:
 def _show_captions(call: Call) -> object:
     """Show a task's hooks all its captions before the first one is judged."""
     from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_in
-    from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import first_answers
+    from lmms_eval_captions.lmms_eval_tasks.judging.expected import first_answers
 
     filtered = call.proceed()
     task = call.arguments["self"]

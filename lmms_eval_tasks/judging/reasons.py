@@ -11,8 +11,6 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Kind
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
-NOT_ASKED: Final = "not asked: "
-"""Prefix of the reason if no score is possible whatever the judge replies."""
 _SHOWN: Final = 3
 _MOST: Final = 115
 """Characters of a reason where it stands in one sentence with what helps."""

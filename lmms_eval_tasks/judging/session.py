@@ -46,7 +46,6 @@ from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     anchor_credits,
     captions_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import (
     Judged,
     JudgedCaption,
@@ -105,8 +104,8 @@ class Session:
         """Forget the plans of an earlier run in this process."""
         self.anchors = AnchorQuestions()
         self.plans = SamplingPlans()
-        self.expected_cost = ExpectedCost()
-        """Cost of the tasks whose captions are written."""
+        self.expected_cost = (0.0, 0.0)
+        """Requests and US dollars of the tasks whose captions are written."""
 
     def settings(self) -> JudgeSettings:
         """Return the settings of this run, read once.
