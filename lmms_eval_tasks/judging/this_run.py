@@ -76,9 +76,9 @@ class ThisRun:
         self.started_s = time.time()
         self.tasks: dict[str, FinishedTask] = {}
         """In the order of aggregation."""
-        self.documents: dict[str, dict[object, Mapping[str, object]]] = {}
-        """Task to the headline's item of each scored caption by lmms-eval's document number;
-        filled if samples are logged."""
+        self.videos: dict[str, dict[object, object]] = {}
+        """Task to the video of each scored caption by lmms-eval's document number; filled if
+        samples are logged."""
         self.breakdowns: dict[str, dict[str, object]] = {}
         """Task or group to the content of its breakdown file."""
         self.warnings: list[str] = []
