@@ -11,6 +11,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -64,20 +65,19 @@ def screen_of(run: FinishedRun, width: int | None = None) -> str:
         n_more = len(warnings) - _MOST_WARNINGS
         more = f"  {n_more} more lines of warnings and doubts are in the judging file"
         warnings = [*warnings[:_MOST_WARNINGS], more]
-    return "\n".join(
-        [
-            "",
-            *_title(document, width),
-            *table_lines(tasks, width),
-            *_notes(tasks, width),
-            "",
-            *_judging(document, width),
-            *_unscored(tasks, width),
-            *warnings,
-            *_files(run),
-            *_next_steps(run),
-        ]
-    )
+    blocks = [
+        [""],
+        _title(document, width),
+        table_lines(tasks, width),
+        _notes(tasks, width),
+        [""],
+        _judging(document, width),
+        _unscored(tasks, width),
+        warnings,
+        _files(run),
+        _next_steps(run),
+    ]
+    return "\n".join(chain.from_iterable(blocks))
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:
@@ -97,11 +97,7 @@ def _title(document: Mapping[str, Any], width: int) -> list[str]:
 
 
 def _captioner(document: Mapping[str, Any]) -> str:
-    """Return the name of the caption file, class or checkpoint, else the model's.
-
-    >>> _captioner({"model": "caption_file", "model_args": "path=runs/a.jsonl,missing=drop"})
-    'a.jsonl'
-    """
+    """Return the name of the caption file, class or checkpoint, else the model's."""
     given = document.get("model_args") or {}
     if not isinstance(given, dict):
         given = dict(pair.partition("=")[::2] for pair in str(given).split(","))

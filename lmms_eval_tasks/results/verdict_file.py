@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,8 +40,7 @@ def verdict_path(folder: Path, stamp: str, task: str) -> Path:
 def value_columns(benchmark: Benchmark[Any, Any]) -> dict[str, str]:
     """Column that each metric reads: ``verdict`` for labels, ``score`` for the only number.
 
-    Metrics that read the same values share a column. Several numbers, such as the dimensions of
-    G-VEval, are columns named like their metrics.
+    Several numbers, such as the dimensions of G-VEval, are columns named like their metrics.
     """
     sources = {name: benchmark.source_of_values(name) for name in benchmark.metrics}
     numeric = {source for source in sources.values() if not benchmark.metrics[source].labels}
@@ -58,13 +57,7 @@ def write_verdicts(
     benchmark: Benchmark[Any, Any],
     records: Sequence[CaptionRecord],
 ) -> None:
-    """Write the verdicts of a task.
-
-    Args:
-        path: See :func:`verdict_path`.
-        head: What was judged: task, model and its arguments, signature.
-        benchmark: The task's.
-        records: Its captions.
+    """Write the verdicts of a task; ``head`` is the task, the model and its arguments.
 
     Raises:
         OSError: If the file cannot be written.
@@ -98,12 +91,9 @@ def write_verdicts(
 
 
 def _rows(
-    index: int,
-    record: CaptionRecord,
-    columns: Mapping[str, str],
-    benchmark: Benchmark[Any, Any],
-) -> Iterator[Row]:
-    """Yield a row per judge run and question; of a caption without any, one that says so."""
+    index: int, record: CaptionRecord, columns: Mapping[str, str], benchmark: Benchmark[Any, Any]
+) -> list[Row]:
+    """Return a row per judge run and question; of a caption without any, one that says so."""
     caption: Row = {
         "video": record.video_id,
         "caption": index,
@@ -118,38 +108,35 @@ def _rows(
     metrics, sample = benchmark.metrics, Sample.of(record)
     sources = {columns[name]: name for name in reversed(list(metrics))}
     n_runs = max(map(len, record.values.values()), default=0)
-    is_silent = True
-    of_sample: dict[str, Sequence[Any]] = {}
-    if sample is not None:
-        for name, runs in sample.cheap.items():
-            column = f"{CHEAP}{columns[name]}"
-            of_sample[column] = _by_question(runs[0], metrics[name].n_values)
+    rows: list[Row] = []
     for run in range(n_runs):
-        of_run = {
+        verdicts = {
             column: _by_question(record.values[name][run], metrics[name].n_values)
             for column, name in sources.items()
         }
-        of_run |= {section: names[run] for section, names in record.groups.items()}
-        n_questions = len(next(iter(of_run.values())))
-        of_run["reason"] = (record.unscored_because or [[None] * n_questions] * n_runs)[run]
-        for question in range(n_questions):
-            is_silent = False
-            row = {
-                **caption,
-                "run": run,
-                "question_index": question,
-                "question": record.asked[question] if question < len(record.asked) else None,
-                **{column: values[question] for column, values in of_run.items()},
-            }
-            if record.tokens:
-                row["input_tokens"], row["output_tokens"] = record.tokens[run][question]
-            if sample is not None:
-                row["weight"] = sample.weights[question]
-                row |= {"stratum": sample.stratum, "rank": sample.rank, "lam": sample.lam}
-                row |= {column: values[question] for column, values in of_sample.items()}
-            yield row
-    if is_silent:
-        yield {**caption, "run": n_runs - 1 if n_runs else None}
+        n = len(next(iter(verdicts.values())))
+        of_run: dict[str, Sequence[object]] = {
+            "run": [run] * n,
+            "question_index": range(n),
+            "question": [*record.asked, *[None] * n][:n],
+            **verdicts,
+            **{section: names[run] for section, names in record.groups.items()},
+            "reason": record.unscored_because[run] if record.unscored_because else [None] * n,
+        }
+        if record.tokens:
+            of_run["input_tokens"] = [n_input for n_input, _ in record.tokens[run]]
+            of_run["output_tokens"] = [n_output for _, n_output in record.tokens[run]]
+        if sample is not None:
+            of_run["weight"] = sample.weights
+            of_run |= {name: [getattr(sample, name)] * n for name in ("stratum", "rank", "lam")}
+            for name, cheap in sample.cheap.items():
+                of_question = _by_question(cheap[0], metrics[name].n_values)
+                of_run[f"{CHEAP}{columns[name]}"] = of_question
+        rows += [
+            {**caption, **dict(zip(of_run, values, strict=True))}
+            for values in zip(*of_run.values(), strict=True)
+        ]
+    return rows or [{**caption, "run": n_runs - 1 if n_runs else None}]
 
 
 def _by_question(values: Sequence[Any], n_values: int) -> Sequence[Any]:
