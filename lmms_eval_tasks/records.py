@@ -39,6 +39,28 @@ _HEAD_IF_ANY: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The asked questions of one caption, and what they stand for."""
+
+    weights: list[float]
+    """Shape (n_questions,): questions that each verdict stands for; 0 if it was not asked."""
+    stratum: int = 0
+    """Task of the process, from 0: questions are drawn at random within it."""
+    rank: int = 0
+    """Process that drew them."""
+    lam: float = 0.0
+    """Trust in the cheap judge, in [0, 1]."""
+    cheap: Mapping[str, Values] = field(default_factory=dict)
+    """Values that each metric reads of the cheap judge's verdicts on all questions, in one judge
+    run; empty without one."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all questions were asked."""
+        return not self.cheap and all(weight == 1 for weight in self.weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionRecord:
     """One judged caption."""
 
@@ -74,9 +96,8 @@ class CaptionRecord:
     n_population: int = 0
     """Questions times judge runs that there are, where a sample of them was asked (``n_questions``
     then counts those); else 0."""
-    sample: Mapping[str, object] = field(default_factory=dict)
-    """Which questions were asked, and what they stand for, as :class:`sampling.weights.Sample`
-    writes it; empty where all were. ``values`` and ``groups`` hold a place for every question."""
+    sample: Sample | None = None
+    """``None`` if all questions were asked; ``values`` and ``groups`` are those of all anyway."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """Metric to what it reads."""
     groups: Mapping[str, Names] = field(default_factory=dict)

@@ -23,9 +23,15 @@ from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     examples_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.judging.doubts import no_caption_at_all
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Kind, Names, Values
+from lmms_eval_captions.lmms_eval_tasks.records import (
+    CaptionRecord,
+    Item,
+    Kind,
+    Names,
+    Sample,
+    Values,
+)
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     CAPTIONS,
     CHEAP,
@@ -179,7 +185,7 @@ def record_of(
             else Evidence()
         ),
         n_population=0 if sample is None else n_all,
-        sample={} if sample is None or sample.is_whole else sample.to_item(),
+        sample=None if sample is None or sample.is_whole else sample,
         questions=questions_digest(benchmark.video_id(doc), questions) if n_all else "",
         values=_values(benchmark, runs),
         groups=_groups(benchmark, doc, runs),

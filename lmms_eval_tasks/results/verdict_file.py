@@ -16,7 +16,6 @@ from lmms_eval_captions.judges.files import whole, write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import extras_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 
 METADATA: Final = b"lmms_eval_captions"
 """Key of the JSON object that says what was judged, in the file's metadata."""
@@ -105,7 +104,7 @@ def _rows(
         "is_dropped": bool(record.n_dropped),
         **_fields(record),
     }
-    metrics, sample = benchmark.metrics, Sample.of(record)
+    metrics, sample = benchmark.metrics, record.sample
     sources = {columns[name]: name for name in reversed(list(metrics))}
     n_runs = max(map(len, record.values.values()), default=0)
     rows: list[Row] = []

@@ -52,7 +52,7 @@ def _offline(bench: pytest.MonkeyPatch, sample: Path) -> None:
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.9")
     bench.setattr(THIS_RUN, "tasks", {})
-    bench.setattr(THIS_RUN, "documents", {})
+    bench.setattr(THIS_RUN, "videos", {})
     bench.setattr(THIS_RUN, "warnings", [])
 
 
