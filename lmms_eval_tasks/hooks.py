@@ -71,9 +71,7 @@ class Hooks(Generic[Q, J]):
         """Documents of the task that the stub's one row names.
 
         Raises:
-            DataError: If the data is missing or broken.
-            SettingsError: If a setting cannot be used.
-            CaptionsError: If this run will end with a judge that cannot be asked.
+            CaptionsError: If the data or a setting cannot be used, or the judge cannot be asked.
         """
         from datasets import Dataset
 
@@ -205,11 +203,8 @@ class Hooks(Generic[Q, J]):
 class PooledGroup:
     """Hooks of a group whose numbers are those of all questions, not a mean of its tasks.
 
-    lmms-eval hands a group's aggregation the scores of its tasks. The counts that pooling needs are
-    in the records, which the tasks' aggregations leave in ``THIS_RUN``: they come first, in this
-    process.
-
-    ``note`` is a remark that readers of the numbers need.
+    lmms-eval hands a group's aggregation the scores of its tasks. The records that pooling needs
+    are those that the tasks' aggregations, which come first, leave in ``THIS_RUN``.
     """
 
     def __init__(self, benchmark: Benchmark[Any, Any], name: str, *, note: str) -> None:
@@ -283,10 +278,8 @@ def hooks_in(task: Any) -> Hooks[Any, Any] | None:  # noqa: ANN401 - lmms-eval's
 def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
     """Raise SettingsError if a captioner of ours cannot answer a task, or judging costs too much.
 
-    Args:
-        model: The model that lmms-eval evaluates.
-        tasks: Tasks by name; a group is a dict of its own.
-        limit: Documents of each task, or their share below 1; ``None`` for all.
+    ``tasks`` are by name, a group a dict of its own; ``limit`` is the number of documents of each,
+    or their share below 1.
     """
     from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
 

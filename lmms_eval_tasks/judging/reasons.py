@@ -104,12 +104,7 @@ def why_unscored(reasons: Mapping[str, int], kinds: Mapping[Kind, int]) -> str:
 
 
 def help_against(reasons: Mapping[str, int], kinds: Mapping[Kind, int]) -> str:
-    """Return the most frequent reason and what helps against the most frequent kind.
-
-    >>> help_against({"the caption is empty": 2}, {"empty": 2})  # doctest: +NORMALIZE_WHITESPACE
-    'the caption is empty; of empty captions: caption those clips again, or score what there is with
-    a higher LMMS_CAPTIONS_MAX_UNSCORED'
-    """
+    """Return the most frequent reason and what helps against the most frequent kind."""
     if not reasons or not kinds:
         return "the log of the run says why and what helps; then run the same command again"
     reason = max(reasons, key=reasons.__getitem__).partition(_NEXT_COST)[0]

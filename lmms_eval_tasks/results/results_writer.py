@@ -36,10 +36,7 @@ from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
     Measured,
     measured_over,
 )
-from lmms_eval_captions.lmms_eval_tasks.results.scoring import (
-    NOT_JUDGED,
-    signature_of,
-)
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import NOT_JUDGED, signature_of
 from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import verdict_path, write_verdicts
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import certificate_of
 from lmms_eval_captions.lmms_eval_tasks.signature import OURS, RESULTS, Signature
@@ -273,7 +270,7 @@ def _entry(name: str, finished: Mapping[str, FinishedTask], results: Mapping[str
             if own is not None or metric in scores
         },
         **_counts(records),
-        "doubts": [] if own is None else doubts_of(own.records),
+        "doubts": [] if own is None else [*doubts_of(own.records).values()],
         "note": "" if own is None else own.note,
         "tasks": tasks,
         **_sampled(members, scores.get(headline or "")),

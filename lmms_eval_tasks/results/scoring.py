@@ -12,7 +12,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubt_names, suspicious
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubts_of, suspicious
 from lmms_eval_captions.lmms_eval_tasks.judging.reasons import reasons_of, why_unscored
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
@@ -177,7 +177,7 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     if questions := [record.questions for record in records if record.questions]:
         fields[QUESTIONS] = digest_of_all(questions)
     fields |= selection_of(args)
-    if doubts := doubt_names(records):
+    if doubts := doubts_of(records):
         fields[DOUBTS] = "+".join(sorted(doubts))
     n_suspicious, _ = suspicious(records)
     if n_suspicious:

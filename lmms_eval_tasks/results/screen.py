@@ -9,14 +9,13 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from lmms_eval_captions.judges.endpoint.progress import cost_words
-from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.judging.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedRun
@@ -246,8 +245,7 @@ def _files(run: FinishedRun) -> Iterator[str]:
 
 def _next_steps(run: FinishedRun) -> Iterator[str]:
     """Commands that are useful now; none of them asks a judge."""
-    tasks, program = run.document["tasks"], _typed("lmms-eval-captions")
-    lines = []
+    program, lines = _typed("lmms-eval-captions"), []
     if run.folder is not None:
         folder = shlex.quote(near(run.folder))
         others = _other_results(run.folder)
@@ -256,19 +254,8 @@ def _next_steps(run: FinishedRun) -> Iterator[str]:
         if any(run.folder.glob(f"{run.stamp}_samples_*.jsonl")):
             lines.append(f"{program} report {' '.join([*others, folder])} -o report.html")
         lines.append(f"{program} check {folder}")
-    captions = run.document["captions"]
-    if captions is not None and any(is_offline(_judge(task)) for task in tasks.values()):
-        names = ",".join(_selected(tasks))
-        path = shlex.quote(near(Path(captions)))
-        lines.append(
-            f"{program} estimate --tasks {names} --captions {path} --judge MODEL  # a real judge"
-        )
     for index, line in enumerate(lines):
         yield f"{'next: ' if index == 0 else '      '}{line}"
-
-
-def _judge(task: Mapping[str, Any]) -> str:
-    return str(task["judge"]).partition(" ")[0]
 
 
 def _other_results(folder: Path) -> list[str]:
@@ -277,14 +264,6 @@ def _other_results(folder: Path) -> list[str]:
         found = {path.parent for path in folder.parent.glob("*/*_judging.json")} - {folder}
         return sorted(near(path) for path in found)[:3]
     return []
-
-
-def _selected(tasks: Tasks) -> Sequence[str]:
-    """Return the fewest tasks and groups that stand for all of these."""
-    leaves = {name: set(task["tasks"] or [name]) for name, task in tasks.items()}
-    return [
-        name for name, own in leaves.items() if not any(own < others for others in leaves.values())
-    ]
 
 
 def _typed(program: str) -> str:

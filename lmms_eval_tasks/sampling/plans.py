@@ -93,14 +93,14 @@ class PendingCaption(Generic[J]):
     task: str
     video_id: str
     names: Sequence[str]
-    """Shape (n_questions,): texts of the questions."""
+    """Texts of the questions."""
     n_runs: int
     chains: Sequence[Chain[Sequence[J]]]
-    """Shape (n_runs * n_questions,): requests to the judge, those of the first run first."""
+    """Requests to the judge, those of the first run first."""
     submit: Callable[[Sequence[Chain[Sequence[J]]]], Future[list[Sequence[J]]]]
     """Hands some of the chains to the judge; never waits."""
     cheap: Future[list[Sequence[J]]] | None
-    """Judgements of the cheap judge on all questions, in one judge run; ``None`` without one."""
+    """Judgements of the cheap judge, if there is one, on all questions in one judge run."""
     answered: dict[int, Sequence[J]] = field(default_factory=dict)
     """Index of a chain to its judgements."""
     sample: Sample | None = None
