@@ -278,11 +278,6 @@ class Benchmark(Generic[Q, J]):
             for run, question in product(range(config.runs), questions)
         ]
 
-    @property
-    def knows_silence(self) -> bool:
-        """True if a caption that says nothing has a verdict."""
-        return self.silent is not None or self.measure is not None
-
     def task_of(self, row: Doc) -> Task:
         """Return the task of a stub's row or of a document.
 

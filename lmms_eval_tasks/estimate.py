@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from lmms_eval_captions.judges.endpoint.cost import Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.judging.expected import (
     TOKENS_A_MESSAGE,
@@ -120,20 +119,19 @@ def estimate(
                 docs = benchmark.read(settings, task)
                 texts = [typical_caption(task)] * len(docs)
                 if captions and open_table:
-                    table = open_table(name)
-                    texts = [_caption(table, benchmark, task, d, captions.missing) for d in docs]
+                    missing = DroppedCaption if captions.missing == "drop" else NoCaption
+                    none, table = missing("the caption file has none"), open_table(name)
+                    found = [table.find_any(benchmark.video_names(d), task.aspect) for d in docs]
+                    # lmms-eval strips captions before it hands them to a task.
+                    texts = [none if text is None else text.strip() for text in found]
                 why_nan = ""
                 if captions and captions.missing in ("skip", "drop"):
                     by_index = dict(enumerate(texts))
                     why_nan = why_no_score(benchmark, docs, by_index, settings.max_unscored) or ""
                 captioned = [] if why_nan else list(zip(docs, texts, strict=True))
+                is_real = captions is not None
                 counts = counter.count(
-                    benchmark,
-                    task,
-                    config,
-                    captioned,
-                    is_real=captions is not None,
-                    has_anchors=True,
+                    benchmark, task, config, captioned, is_real=is_real, has_anchors=True
                 )
             except CaptionsError as error:
                 result.problems.append(f"{name}: {error}")
@@ -155,22 +153,6 @@ def estimate(
     return result
 
 
-def _caption(
-    table: Any,  # noqa: ANN401 - a caption table of any format
-    benchmark: Benchmark[Any, Any],
-    task: Task,
-    doc: Doc,
-    missing: str | None,
-) -> str:
-    """Return the caption of a document, or a stand-in for a missing one."""
-    for name in benchmark.video_names(doc):
-        text = table.find(name, task.aspect)
-        if text is not None:
-            # lmms-eval strips captions before it hands them to a task.
-            return str(text.strip())
-    return (DroppedCaption if missing == "drop" else NoCaption)("the caption file has none")
-
-
 class Captioner(NamedTuple):
     """Arguments of ``caption_openai`` that affect the cost."""
 
@@ -185,7 +167,7 @@ class Captioner(NamedTuple):
     def parse(cls, text: str, prices: Prices, frame_tokens: int | None = None) -> Captioner:
         """Return the arguments in the ``--model_args`` of ``caption_openai``.
 
-        Without ``frame_tokens``, a frame takes what the price list says of one in full HD.
+        ``frame_tokens`` are by default what the price list says of a frame in full HD.
 
         Raises:
             SettingsError: If one is unknown or cannot be used, or ``model`` is missing.
@@ -248,12 +230,7 @@ def estimate_captions(
         n_chars = sum(len(prompt) + len(captioner.system_prompt) for _, _, prompt in prompts)
         messages = TOKENS_A_MESSAGE * (2 if captioner.system_prompt else 1)
         per_caption = captioner.n_frames * captioner.frame_tokens + messages
-        estimates.append(
-            CaptioningEstimate(
-                name,
-                len(prompts),
-                len(prompts) * per_caption + n_chars / CHARS_PER_TOKEN,
-                len(prompts) * task.caption_chars / CHARS_PER_TOKEN,
-            )
-        )
+        n, n_output = len(prompts), len(prompts) * task.caption_chars / CHARS_PER_TOKEN
+        n_input = n * per_caption + n_chars / CHARS_PER_TOKEN
+        estimates.append(CaptioningEstimate(name, n, n_input, n_output))
     return estimates

@@ -1,1 +1,1 @@
-"""How lmms-eval finds this package, and where its functions are wrapped."""
+"""The places where lmms-eval finds this package, and where its functions are wrapped."""

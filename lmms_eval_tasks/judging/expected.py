@@ -99,12 +99,8 @@ class TaskEstimate:
         """US dollars, ``None`` if the judge's price is not known."""
         if not self.n_calls:
             return 0.0
-        return prices.cost_usd(
-            self.model,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            mode=mode,
-        )
+        tokens = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        return prices.cost_usd(self.model, **tokens, mode=mode)
 
 
 class RequestCounter:
@@ -279,25 +275,14 @@ def why_not_ask(
 ) -> tuple[str, str, Kind] | None:
     """Return why the judge is not asked about a task, advice, and the kind; ``None`` if it is.
 
-    No score is possible, or judging these captions costs more than the limit.
-
-    Args:
-        benchmark: The task's.
-        docs: All documents of the task, in lmms-eval's order.
-        captions: Index of a document to its caption, those of this process.
+    ``docs`` are all documents in lmms-eval's order, ``captions`` those of this process by index.
     """
     try:
         settings = SESSION.settings()
     except SettingsError:
         return None  # every record says so
-    why_nan = why_no_score(
-        benchmark,
-        docs,
-        captions,
-        settings.max_unscored,
-        rank=settings.rank,
-        world_size=settings.world_size,
-    )
+    ranks = {"rank": settings.rank, "world_size": settings.world_size}
+    why_nan = why_no_score(benchmark, docs, captions, settings.max_unscored, **ranks)
     if why_nan is not None:
         return f"not asked: {why_nan}", _HELP, "not asked"
     calls_of_task, usd_of_task = _expected(benchmark, docs, settings, captions, is_real=True)
@@ -357,11 +342,12 @@ def why_no_score(
 
     Of several processes' captions only this one's are known: the others are assumed to exist.
     """
+    knows_silence = benchmark.silent is not None or benchmark.measure is not None
     kinds: dict[str, list[int]] = {"missing": [], "empty": [], "dropped": []}
     for index, text in captions.items():
         if isinstance(text, NoCaption):
             kinds["dropped" if isinstance(text, DroppedCaption) else "missing"].append(index)
-        elif not benchmark.knows_silence and says_nothing(text):
+        elif not knows_silence and says_nothing(text):
             kinds["empty"].append(index)
     dropped, unscored = kinds.pop("dropped"), [*kinds["missing"], *kinds["empty"]]
     if not benchmark.counts_ahead or not unscored:

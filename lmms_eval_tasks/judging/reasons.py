@@ -77,10 +77,6 @@ def grouped(reasons: Mapping[str, int]) -> Counter[str]:
 def why_unscored(reasons: Mapping[str, int], kinds: Mapping[Kind, int]) -> str:
     """Return why questions are unscored, and what helps against each kind of reason.
 
-    Args:
-        reasons: Reason to the number of questions.
-        kinds: The same by kind.
-
     >>> why_unscored({"no reply within 120 s": 2}, {"silent": 2})  # doctest: +NORMALIZE_WHITESPACE
     'Why: 2 x no reply within 120 s. 2 not answered: run the same command again to go on; verdicts
     are kept, only what is missing is asked.'

@@ -120,7 +120,7 @@ class Session:
         role: Role = "cheap_judge" if is_apart else "judge"
         with self._lock:
             if role not in self._engines:
-                config, shown = engine_config(settings), ", ".join(_words_of(settings))
+                config, shown = engine_config(settings), _words_of(settings)
                 if cheap is not None and is_apart:
                     config = _cheap_config(settings, cheap.endpoint)
                     shown = f"{cheap.name} at {', '.join(map(redact_url, config.urls))}"
@@ -198,28 +198,22 @@ def _cheap_config(settings: JudgeSettings, endpoint: Endpoint) -> EngineConfig:
     )
 
 
-def _words_of(settings: JudgeSettings) -> list[str]:
-    """Return which judge is asked, and how."""
+def _words_of(settings: JudgeSettings) -> str:
+    """Return which judge is asked, and within which limits."""
     urls = "; ".join(map(redact_url, settings.endpoint.urls))
     address = "nowhere (an offline smoke test)" if is_offline(settings.judge) else urls
     limit = "no limit of cost"
     if settings.max_cost_usd is not None:
         as_of = load_prices(settings.prices).as_of
         limit = f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
-    rate = settings.rate
     words = [
         f"{settings.judge or 'of each benchmark'} at {address}",
-        f"which answers as {settings.alias}" if settings.alias else "",
         "in batches" if settings.mode == "batch" else f"at most {settings.concurrency} in flight",
-        "" if rate is None else f"at most {rate:g} request{'s' if rate != 1 else ''} a second",
         sample_words(settings),
-        f"at most {settings.max_unscored:.2%} unscored",
-        "unreadable replies asked again" if settings.ask_again else "",
-        "stored replies of this endpoint only" if settings.store_by == "endpoint" else "",
         limit,
         f"replies in {settings.cache / 'replies'}",
     ]
-    return list(filter(None, words))
+    return ", ".join(filter(None, words))
 
 
 def submit(
@@ -234,9 +228,7 @@ def submit(
 
     Never waits, never raises. A caption without a word is not sent: what it counts as is known. One
     that is not there (:class:`NoCaption`) is unscored, or left out (:class:`DroppedCaption`).
-
-    ``task`` is the one that it is judged for (default: the document's), ``why_not`` the reason not
-    to ask the judge, and its kind.
+    ``why_not`` is a reason not to ask the judge, and its kind.
     """
     task = task or benchmark.task_of(doc)
     wait = _submitted(benchmark, task, doc, caption, why_not)

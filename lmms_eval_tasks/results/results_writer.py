@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from math import isclose, isfinite, isnan, nan
 from pathlib import Path
@@ -172,15 +172,13 @@ def _name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -
     if "metadata" not in config:
         return
     labels = sorted({caption.judge for caption in finished.records})
-    try:
-        judge = finished.benchmark.judge_config(SESSION.settings())
-    except SettingsError:
-        judge = None
     named: dict[str, object] = {"model": " + ".join(labels)}
-    if judge is not None and judge != NO_JUDGE and labels == [judge.label]:
-        names = (*finished.benchmark.judge_defaults, "runs", "temperature")
-        named = {name: getattr(judge, name) for name in names if hasattr(judge, name)}
-        named["model"] = judge.model
+    with suppress(SettingsError):
+        judge = finished.benchmark.judge_config(SESSION.settings())
+        if judge != NO_JUDGE and labels == [judge.label]:
+            names = (*finished.benchmark.judge_defaults, "runs", "temperature")
+            named = {name: getattr(judge, name) for name in names if hasattr(judge, name)}
+            named["model"] = judge.model
     config["metadata"] = {**config["metadata"], "judge": named}
 
 

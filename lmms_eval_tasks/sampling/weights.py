@@ -144,8 +144,7 @@ def _scaled(metric: Metric, cell: Indices, *columns: Floats) -> tuple[Floats, ..
     """Return the columns of :class:`Weighted` such that a metric is a ratio of their sums.
 
     In a mean over videos, each caption counts once, and its scored questions stand for its unscored
-    ones. ``cell`` is the caption and judge run of each question, as one number. The last two
-    columns are what each question adds to numerator and denominator over all questions.
+    ones. ``cell`` is a question's caption and judge run. The last two columns are those to sum.
     """
     top, bottom, cheap_top, cheap_bottom, weight, lam, is_unscored = columns
     if isinstance(metric.ratios, MeanOfMeans):
@@ -187,10 +186,8 @@ def estimate(
 ) -> Estimate:
     """Return the mean over terms of a metric, as far as a sample of the questions tells.
 
-    Args:
-        metric: The headline, as it reads plain values.
-        captions: Term of the mean (a task, or 0 for pooled tasks), stratum that the questions were
-            drawn in, and the questions in each judge run, of each caption.
+    ``captions`` have the term of the mean (a task, or 0 for pooled tasks), the stratum that the
+    questions were drawn in, and the questions in each judge run.
 
     Source:
         Cochran, Sampling Techniques (1977), theorem 5.3 (strata, without replacement), sections
