@@ -230,15 +230,10 @@ _UNREADABLE: Final[Asked[Any]] = _asked(None, Reply(""))
 
 def _content(messages: Sequence[Message]) -> tuple[int, int]:
     """Return the characters of text and the pictures."""
-    n_chars = n_pictures = 0
-    for message in messages:
-        content = message["content"]
-        if isinstance(content, list):
-            n_chars += sum(len(str(part.get("text", ""))) for part in content)
-            n_pictures += sum(part.get("type") == "image_url" for part in content)
-        else:
-            n_chars += len(str(content))
-    return n_chars, n_pictures
+    contents = [message["content"] for message in messages]
+    parts = [p for c in contents for p in (c if isinstance(c, list) else [{"text": c}])]
+    n_chars = sum(len(str(part.get("text", ""))) for part in parts)
+    return n_chars, sum(part.get("type") == "image_url" for part in parts)
 
 
 def typical_caption(task: Task) -> str:
