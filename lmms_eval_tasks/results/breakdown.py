@@ -116,14 +116,18 @@ def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord])
         :meth:`Measured.beside`, the questions and, over all runs, the unscored ones.
     """
     groups = _groups(benchmark, records)
+    silent = [replace(record, values=dict.fromkeys(record.values, ())) for record in records]
     figures: list[dict[str, Figure]] = [{} for _ in groups]
     cases, scores = [], []
     for name, metric in benchmark.metrics.items():
         is_available = metric.unavailable(records) is None
         for group in groups.values():
-            runs = by_run(name, group)
+            chosen = list(group.values())
+            if metric.reads_fields:  # of all captions, asked about or not
+                chosen = [group.get(index, record) for index, record in enumerate(silent)]
+            runs = by_run(name, chosen)
             scores.append(scores_of(metric, runs, records))
-            cases.append((metric, parts_by_video(metric, runs, group) if is_available else None))
+            cases.append((metric, parts_by_video(metric, runs, chosen) if is_available else None))
     intervals = iter(zip(scores, measured(cases), strict=True))
     for name in benchmark.metrics:
         for of_group in figures:
@@ -131,7 +135,7 @@ def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord])
     n_values = benchmark.metrics[benchmark.headline].n_values
     breakdown: Breakdown = {section: {} for section in (ALL[0], *benchmark.sections)}
     for ((section, name), group), of_group in zip(groups.items(), figures, strict=True):
-        counts = counts_in(by_run(benchmark.headline, group), n_values)
+        counts = counts_in(by_run(benchmark.headline, list(group.values())), n_values)
         of_group |= dict(zip(_COUNTS, counts, strict=True))
         breakdown.setdefault(section, {})[name] = of_group
     return {
@@ -142,8 +146,8 @@ def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord])
 
 def _groups(
     benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
-) -> dict[tuple[str, str], list[CaptionRecord]]:
-    """Return each section and group with all records, of whose values those of its questions."""
+) -> dict[tuple[str, str], dict[int, CaptionRecord]]:
+    """Return each section and group: index of a record to it, with the values of its questions."""
     n_values = benchmark.metrics[benchmark.headline].n_values
     runs = by_run(benchmark.headline, records)
     chosen: dict[tuple[str, str], dict[int, list[list[int]]]] = {}
@@ -167,10 +171,9 @@ def _groups(
             ]
         return replace(record, values=values)
 
-    none: list[list[int]] = [[]] * len(runs)
     return {
-        group: [only(record, questions.get(index, none)) for index, record in enumerate(records)]
-        for group, questions in chosen.items()
+        group: {index: only(records[index], questions) for index, questions in captions.items()}
+        for group, captions in chosen.items()
     }
 
 

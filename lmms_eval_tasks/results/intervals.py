@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import isfinite, isnan, lcm
 from statistics import fmean
 from typing import Any, Final
@@ -108,9 +109,7 @@ class Measured:
 
 def by_run(metric: str, records: Sequence[CaptionRecord]) -> Runs:
     """Return the values that a metric reads of all captions in each judge run."""
-    captions = [record.values[metric] for record in records]
-    n_runs = max(map(len, captions), default=0)
-    return [[runs[run] if run < len(runs) else () for runs in captions] for run in range(n_runs)]
+    return list(zip_longest(*(record.values[metric] for record in records), fillvalue=()))
 
 
 def scores_of(metric: Metric, runs: Runs, records: Sequence[CaptionRecord]) -> list[float]:
