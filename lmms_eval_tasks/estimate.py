@@ -127,7 +127,7 @@ def estimate(
                 why_nan = ""
                 if captions and captions.missing in ("skip", "drop"):
                     by_index = dict(enumerate(texts))
-                    why_nan = why_no_score(benchmark, docs, by_index, settings.max_unscored) or ""
+                    why_nan = why_no_score(benchmark, docs, by_index, settings) or ""
                 captioned = [] if why_nan else list(zip(docs, texts, strict=True))
                 is_real = captions is not None
                 counts = counter.count(

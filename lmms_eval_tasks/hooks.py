@@ -109,8 +109,7 @@ class Hooks(Generic[Q, J]):
     ) -> list[Message]:
         """One turn of the user's: the clip as a video, whatever its name, and the prompt.
 
-        Left to itself, lmms-eval 0.7.3 goes by the ending of the name and hands ``.webm`` over as
-        sound and ``.gif`` as a picture, so that no chat model captions them.
+        Left to itself, lmms-eval 0.7.3 hands ``.webm`` over as sound and ``.gif`` as a picture.
         """
         content: list[Message] = [
             {"type": "video", "url": path} for path in self.doc_to_visual(doc)
@@ -278,8 +277,7 @@ def hooks_in(task: Any) -> Hooks[Any, Any] | None:  # noqa: ANN401 - lmms-eval's
 def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
     """Raise SettingsError if a captioner of ours cannot answer a task, or judging costs too much.
 
-    ``tasks`` are by name, a group a dict of its own; ``limit`` is the number of documents of each,
-    or their share below 1.
+    ``limit`` is the number of documents of each task, or their share below 1.
     """
     from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
 

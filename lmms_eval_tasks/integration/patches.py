@@ -27,13 +27,7 @@ _EVALUATOR: Final = "lmms_eval.evaluator"
 
 
 class Call:
-    """One call of a patched function.
-
-    Attributes:
-        arguments: Arguments by name, ``self`` and defaults included.
-        error: Error that the function raised, if it did.
-        results: Empty until the function has returned, then its result.
-    """
+    """One call of a patched function: its arguments by name, its error, and then its result."""
 
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]

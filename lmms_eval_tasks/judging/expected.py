@@ -276,8 +276,7 @@ def why_not_ask(
         settings = SESSION.settings()
     except SettingsError:
         return None  # every record says so
-    ranks = {"rank": settings.rank, "world_size": settings.world_size}
-    why_nan = why_no_score(benchmark, docs, captions, settings.max_unscored, **ranks)
+    why_nan = why_no_score(benchmark, docs, captions, settings)
     if why_nan is not None:
         return f"not asked: {why_nan}", _HELP, "not asked"
     calls_of_task, usd_of_task = _expected(benchmark, docs, settings, captions, is_real=True)
@@ -328,10 +327,7 @@ def why_no_score(
     benchmark: Benchmark[Any, Any],
     docs: Sequence[Doc],
     captions: Mapping[int, str],
-    max_unscored: float,
-    *,
-    rank: int = 0,
-    world_size: int = 1,
+    settings: JudgeSettings,
 ) -> str | None:
     """Return why no score is possible whatever the judge replies, ``None`` if one is.
 
@@ -349,18 +345,19 @@ def why_no_score(
         return None
     # Rank r of w has every w-th document, from the one at ``offset + r`` on. There is none where
     # this one's next would be; before that, ranks before this one may have one more than it has.
-    others = range(max(0, min(captions) - rank), min(len(docs), max(captions) + world_size))
-    counted = {*captions, *(others if world_size > 1 else ())}.difference(dropped)
+    first, end = min(captions) - settings.rank, max(captions) + settings.world_size
+    others = range(max(0, first), min(len(docs), end)) if settings.world_size > 1 else ()
+    counted = {*captions, *others}.difference(dropped)
     n_questions, n_unscored = (
         sum(len(benchmark.questions(docs[index])) for index in indices)
         for indices in (counted, unscored)
     )
-    if not Share(n_unscored, n_questions).exceeds(max_unscored):
+    if not Share(n_unscored, n_questions).exceeds(settings.max_unscored):
         return None
     return (
         f"{' and '.join(f'{len(those):,} {kind}' for kind, those in kinds.items() if those)} of "
         f"{len(counted):,} captions leave {n_unscored:,} of {n_questions:,} questions unscored, at "
-        f"most {max_unscored:.2%} may be (LMMS_CAPTIONS_MAX_UNSCORED)"
+        f"most {settings.max_unscored:.2%} may be (LMMS_CAPTIONS_MAX_UNSCORED)"
     )
 
 

@@ -33,9 +33,5 @@ def text_table(
 
 
 def in_markdown(text: str) -> str:
-    r"""Return a text that Markdown shows as it is.
-
-    >>> in_markdown("a_b|c*")
-    'a\\_b\\|c\\*'
-    """
+    """Return a text that Markdown shows as it is."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
