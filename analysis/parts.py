@@ -121,11 +121,8 @@ def _weighted(
     table: TaskTable, metric: str, group: Group | None, runs: list[list[list[Any]]]
 ) -> tuple[Metric, list[list[list[Any]]]]:
     """Return a metric and its values with each question counted for those that it stands for."""
-    from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
-        Sample,
-        weighted_metric,
-        weighted_run,
-    )
+    from lmms_eval_captions.lmms_eval_tasks.records import Sample
+    from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted_metric, weighted_run
 
     known, column = table.benchmark.metrics[metric], table.head["values"][metric]
     samples: list[Sample | None] = [None] * len(table.metric_captions)

@@ -21,7 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.estimate import (
     estimate_captions,
 )
 from lmms_eval_captions.lmms_eval_tasks.estimate import estimate as estimate_judging
-from lmms_eval_captions.lmms_eval_tasks.judging.request_counter import (
+from lmms_eval_captions.lmms_eval_tasks.judging.expected import (
     N_ATTEMPTS,
     TYPICAL_ANSWER,
     TaskEstimate,

@@ -127,8 +127,7 @@ class Benchmark(Generic[Q, J]):
     """A benchmark of captions: a subclass sets its attributes and overrides its methods.
 
     Required are ``name``, ``folder``, ``source``, ``tasks``, ``metrics``, ``headline``,
-    :meth:`read`, :meth:`questions`, and one of :meth:`judge`, :meth:`ask` and ``measure``. Several
-    benchmarks may share a folder: a variant with another protocol or other metrics is a subclass.
+    :meth:`read`, :meth:`questions`, and one of :meth:`judge`, :meth:`ask` and ``measure``.
     """
 
     name: str
@@ -170,10 +169,8 @@ class Benchmark(Generic[Q, J]):
     output_tokens: Mapping[str, int] = MappingProxyType({})
     """Protocol of a request to the tokens of a typical reply, by our estimate."""
     measure: Callable[[Q, str], Callable[[], J]] | None = None
-    """Measures a caption without a judge, also one that says nothing; ``None`` if a judge is asked.
-
-    It returns at once. What it returns waits for the measurement, may raise
-    :class:`CaptionsError`, and is called after all captions of this process are taken in."""
+    """Starts to measure a caption without a judge, also one that says nothing, and returns what
+    waits for it and may raise :class:`CaptionsError`; ``None`` if a judge is asked."""
     silent: Callable[[Q, int], Sequence[J]] | None = None
     """Judgements of a question in one judge run for a caption that says nothing, by the paper's
     definition and in the form of :meth:`ask`; ``None`` if the paper has none."""
@@ -281,21 +278,6 @@ class Benchmark(Generic[Q, J]):
             for run, question in product(range(config.runs), questions)
         ]
 
-    def silences(self, questions: Sequence[Q], config: JudgeConfig) -> list[Sequence[J]] | None:
-        """Return the judgements of a caption that says nothing, in the order of :meth:`chains`.
-
-        ``None`` if the benchmark has none.
-        """
-        silent = self.silent
-        if silent is None:
-            return None
-        return [silent(question, run) for run, question in product(range(config.runs), questions)]
-
-    @property
-    def knows_silence(self) -> bool:
-        """True if a caption that says nothing has a verdict."""
-        return self.silent is not None or self.measure is not None
-
     def task_of(self, row: Doc) -> Task:
         """Return the task of a stub's row or of a document.
 
@@ -361,10 +343,7 @@ def pooled(
     labels: Sequence[str] = (),
     higher_is_better: bool = True,
 ) -> Metric:
-    """Return a metric in percent over all questions together, whatever their video.
-
-    ``counts`` is what each verdict adds to numerator and denominator.
-    """
+    """Return a metric in percent over all questions together; see :func:`of_verdicts`."""
     return Metric(
         score=over_questions(metric),
         ratios=of_verdicts(counts),
@@ -381,10 +360,7 @@ def check_of_answers(
 ) -> JudgeCheck[Any, Any]:
     """Return the check of a judge of questions with gold answers.
 
-    Args:
-        credits_: Verdict to its credit in [0, 1]; others have none.
-        silent: Verdicts that bad captions earn.
-        said: The verdict, one of few different words.
+    ``credits_`` are the verdicts' credits in [0, 1]; others have none.
     """
     return JudgeCheck(
         tell=lambda question: tell_answer(question.question, question.answer),

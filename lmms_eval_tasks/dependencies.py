@@ -16,11 +16,7 @@ from packaging.version import Version
 
 DISTRIBUTION: Final = "lmms-eval-captions"
 _EXTRA: Final = re.compile(r'extra == "(\w+)"')
-_NAMES: Final = {
-    "cv2": "opencv-python-headless",
-    "google": "protobuf",
-    "PIL": "pillow",
-}
+_NAMES: Final = {"cv2": "opencv-python-headless", "google": "protobuf", "PIL": "pillow"}
 """Top-level modules whose distribution has another name."""
 
 
@@ -97,11 +93,7 @@ def direct_dependencies() -> dict[str, Dependency]:
 
 
 def advice_for(error: BaseException) -> str | None:
-    """Return what to install if a package's version or absence explains an error, else ``None``.
-
-    An import that failed, or a module without an expected attribute, is traced to the package that
-    it belongs to. Causes are searched first.
-    """
+    """Return what to install if a package's version or absence explains an error, else ``None``."""
     causes: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in causes:

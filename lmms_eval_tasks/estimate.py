@@ -1,35 +1,24 @@
-"""Estimate of what captioning and judging would take: calls, tokens and cost. Sends nothing.
-
-The protocols themselves ask: they get an ``ask`` that counts requests instead of sending them, so
-prompts and steps are those of a run.
-"""
+"""Estimate of what captioning and judging would take: calls, tokens and cost. Sends nothing."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from lmms_eval_captions.judges.endpoint.cost import Prices, load_prices
+from lmms_eval_captions.judges.endpoint.cost import Prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
-from lmms_eval_captions.lmms_eval_tasks.judge_check import (
-    LEAST_CAPTIONS,
-    captions_of,
-    choose_questions,
-)
-from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import typical_caption
-from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import why_no_score
-from lmms_eval_captions.lmms_eval_tasks.judging.request_counter import (
+from lmms_eval_captions.lmms_eval_tasks.judging.expected import (
     TOKENS_A_MESSAGE,
-    CaptionedDocument,
     RequestCounter,
     TaskEstimate,
+    typical_caption,
+    why_no_score,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
@@ -39,7 +28,7 @@ from lmms_eval_captions.model_wrappers.model_args import (
     parse_model_args,
     refuse_unknown,
 )
-from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
+from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption
 from lmms_eval_captions.model_wrappers.video.pictures import shrunk
 
 _FILE_ARGUMENTS: Final = ("path", "column", "video_column", "missing")
@@ -122,88 +111,46 @@ def estimate(
     result = Estimate(settings, captions=captions)
     open_table = captions and open_captions(*captions[:3])
     distinct: set[tuple[str, str]] = set()
-    counter = RequestCounter(
-        load_prices(settings.prices),
-        settings.cache / "replies",
-        ask_again=settings.ask_again,
-        endpoints=settings.serving_endpoints,
-    )
-    for name in tasks:
-        benchmark = benchmark_of_task(name)
-        config = benchmark.judge_config(settings)
-        counts = TaskEstimate(name, config.model, config.runs, benchmark.output_tokens)
-        try:
-            task = benchmark.tasks[name]
-            docs = benchmark.read(settings, task)
-            texts = [typical_caption(task)] * len(docs)
-            if captions and open_table:
-                table = open_table(name)
-                texts = [_caption(table, benchmark, task, doc, captions.missing) for doc in docs]
-                distinct |= {
-                    (benchmark.video_names(doc)[0], text)
-                    for doc, text in zip(docs, texts, strict=True)
-                    if not isinstance(text, NoCaption)
-                }
-            documents = _captioned(benchmark, task, docs, texts, settings, counts, captions)
-            asyncio.run(counter.count(counts, documents, config, is_real=captions is not None))
-        except CaptionsError as error:
-            result.problems.append(f"{name}: {error}")
-            continue
-        result.tasks.append(counts)
-        if captions and captions.missing == "error" and counts.n_missing:
-            result.problems.append(
-                f"{name}: {counts.n_missing:,} captions are missing in {captions.path}: a run "
-                "stops there; add them, or give missing=skip or missing=drop"
-            )
+    with closing(RequestCounter(settings)) as counter:
+        for name in tasks:
+            benchmark = benchmark_of_task(name)
+            config, task = benchmark.judge_config(settings), benchmark.tasks[name]
+            try:
+                docs = benchmark.read(settings, task)
+                texts = [typical_caption(task)] * len(docs)
+                if captions and open_table:
+                    missing = DroppedCaption if captions.missing == "drop" else NoCaption
+                    none, table = missing("the caption file has none"), open_table(name)
+                    found = [table.find_any(benchmark.video_names(d), task.aspect) for d in docs]
+                    # lmms-eval strips captions before it hands them to a task.
+                    texts = [none if text is None else text.strip() for text in found]
+                why_nan = ""
+                if captions and captions.missing in ("skip", "drop"):
+                    by_index = dict(enumerate(texts))
+                    why_nan = why_no_score(benchmark, docs, by_index, settings) or ""
+                captioned = [] if why_nan else list(zip(docs, texts, strict=True))
+                is_real = captions is not None
+                counts = counter.count(
+                    benchmark, task, config, captioned, is_real=is_real, has_anchors=True
+                )
+            except CaptionsError as error:
+                result.problems.append(f"{name}: {error}")
+                continue
+            counts.why_nan = why_nan
+            counts.n_missing = sum(isinstance(text, NoCaption) for text in texts)
+            distinct |= {
+                (benchmark.video_names(doc)[0], text)
+                for doc, text in zip(docs, texts, strict=True)
+                if not isinstance(text, NoCaption)
+            }
+            result.tasks.append(counts)
+            if captions and captions.missing == "error" and counts.n_missing:
+                result.problems.append(
+                    f"{name}: {counts.n_missing:,} captions are missing in {captions.path}: a run "
+                    "stops there; add them, or give missing=skip or missing=drop"
+                )
     result.n_distinct = len(distinct)
-    counter.close()
     return result
-
-
-def _caption(
-    table: Any,  # noqa: ANN401 - a caption table of any format
-    benchmark: Benchmark[Any, Any],
-    task: Task,
-    doc: Doc,
-    missing: str | None,
-) -> str:
-    """Return the caption of a document, or a stand-in for a missing one."""
-    for name in benchmark.video_names(doc):
-        text = table.find(name, task.aspect)
-        if text is not None:
-            # lmms-eval strips captions before it hands them to a task.
-            return str(text.strip())
-    return (DroppedCaption if missing == "drop" else NoCaption)("the caption file has none")
-
-
-def _captioned(
-    benchmark: Benchmark[Any, Any],
-    task: Task,
-    docs: Sequence[Doc],
-    captions: Sequence[str],
-    settings: Settings,
-    counts: TaskEstimate,
-    file: CaptionFile | None,
-) -> Iterator[CaptionedDocument]:
-    """Yield each document with the caption that a run would judge."""
-    counts.n_missing = sum(isinstance(caption, NoCaption) for caption in captions)
-    if file is not None and file.missing in ("skip", "drop"):
-        by_index = dict(enumerate(captions))
-        counts.why_nan = why_no_score(benchmark, docs, by_index, settings.max_unscored) or ""
-    for doc, caption in zip(docs, captions, strict=True):
-        if not says_nothing(caption) and not counts.why_nan:
-            counts.n_captions += 1
-            counts.caption_chars += len(caption)
-            name = f"{benchmark.video_names(doc)[0]} {task.aspect}"
-            questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
-            yield CaptionedDocument(name, caption, questions, benchmark.ask)
-    check = benchmark.judge_check
-    if check is not None and counts.n_captions >= LEAST_CAPTIONS:
-        # Captions of ours that show whether the judge judges.
-        for question in choose_questions(check, map(benchmark.questions, docs)):
-            unseen = benchmark.unseen(question)
-            for text in captions_of(check, question):
-                yield CaptionedDocument(text, text, [unseen], benchmark.ask, is_anchor=True)
 
 
 class Captioner(NamedTuple):
@@ -220,7 +167,7 @@ class Captioner(NamedTuple):
     def parse(cls, text: str, prices: Prices, frame_tokens: int | None = None) -> Captioner:
         """Return the arguments in the ``--model_args`` of ``caption_openai``.
 
-        Without ``frame_tokens``, a frame takes what the price list says of one in full HD.
+        ``frame_tokens`` are by default what the price list says of a frame in full HD.
 
         Raises:
             SettingsError: If one is unknown or cannot be used, or ``model`` is missing.
@@ -283,12 +230,7 @@ def estimate_captions(
         n_chars = sum(len(prompt) + len(captioner.system_prompt) for _, _, prompt in prompts)
         messages = TOKENS_A_MESSAGE * (2 if captioner.system_prompt else 1)
         per_caption = captioner.n_frames * captioner.frame_tokens + messages
-        estimates.append(
-            CaptioningEstimate(
-                name,
-                len(prompts),
-                len(prompts) * per_caption + n_chars / CHARS_PER_TOKEN,
-                len(prompts) * task.caption_chars / CHARS_PER_TOKEN,
-            )
-        )
+        n, n_output = len(prompts), len(prompts) * task.caption_chars / CHARS_PER_TOKEN
+        n_input = n * per_caption + n_chars / CHARS_PER_TOKEN
+        estimates.append(CaptioningEstimate(name, n, n_input, n_output))
     return estimates

@@ -18,8 +18,7 @@ from lmms_eval_captions.judges.settings import data_settings, read_judge_setting
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_check import choose_questions
-from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import require_within_limit
-from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import why_not_ask
+from lmms_eval_captions.lmms_eval_tasks.judging.expected import require_within_limit, why_not_ask
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION, submit
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import (
     THIS_RUN,
@@ -72,9 +71,7 @@ class Hooks(Generic[Q, J]):
         """Documents of the task that the stub's one row names.
 
         Raises:
-            DataError: If the data is missing or broken.
-            SettingsError: If a setting cannot be used.
-            CaptionsError: If this run will end with a judge that cannot be asked.
+            CaptionsError: If the data or a setting cannot be used, or the judge cannot be asked.
         """
         from datasets import Dataset
 
@@ -112,8 +109,7 @@ class Hooks(Generic[Q, J]):
     ) -> list[Message]:
         """One turn of the user's: the clip as a video, whatever its name, and the prompt.
 
-        Left to itself, lmms-eval 0.7.3 goes by the ending of the name and hands ``.webm`` over as
-        sound and ``.gif`` as a picture, so that no chat model captions them.
+        Left to itself, lmms-eval 0.7.3 hands ``.webm`` over as sound and ``.gif`` as a picture.
         """
         content: list[Message] = [
             {"type": "video", "url": path} for path in self.doc_to_visual(doc)
@@ -206,11 +202,8 @@ class Hooks(Generic[Q, J]):
 class PooledGroup:
     """Hooks of a group whose numbers are those of all questions, not a mean of its tasks.
 
-    lmms-eval hands a group's aggregation the scores of its tasks. The counts that pooling needs are
-    in the records, which the tasks' aggregations leave in ``THIS_RUN``: they come first, in this
-    process.
-
-    ``note`` is a remark that readers of the numbers need.
+    lmms-eval hands a group's aggregation the scores of its tasks. The records that pooling needs
+    are those that the tasks' aggregations, which come first, leave in ``THIS_RUN``.
     """
 
     def __init__(self, benchmark: Benchmark[Any, Any], name: str, *, note: str) -> None:
@@ -284,10 +277,7 @@ def hooks_in(task: Any) -> Hooks[Any, Any] | None:  # noqa: ANN401 - lmms-eval's
 def require_answerable(model: object, tasks: object, limit: float | None = None) -> None:
     """Raise SettingsError if a captioner of ours cannot answer a task, or judging costs too much.
 
-    Args:
-        model: The model that lmms-eval evaluates.
-        tasks: Tasks by name; a group is a dict of its own.
-        limit: Documents of each task, or their share below 1; ``None`` for all.
+    ``limit`` is the number of documents of each task, or their share below 1.
     """
     from lmms_eval_captions.model_wrappers.base import CaptionModel, require_answers
 

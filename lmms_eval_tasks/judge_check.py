@@ -60,19 +60,12 @@ class JudgeCheck(Generic[Q, J]):
     silent: frozenset[str] = frozenset()
     """Verdicts that bad captions earn, so that an honest judge may give them all the time."""
     n_anchors: int = 16
-    """Questions that are asked with both captions: 95% of judges that credit half of all captions
-    at random are found; of those that credit 80% of captions with the answer and 20% without, 2%
-    are called blind."""
+    """Questions that are asked with both captions: 95% of judges that credit at random are found,
+    and 2% of those that credit 80% of captions with the answer and 20% without."""
 
 
 def tell_answer(question: str, answer: str) -> str:
-    """Return a caption that answers one question; empty if there is no question or answer.
-
-    >>> tell_answer("What is red?", "The ball.")
-    'To the question "What is red?" the answer is: The ball.'
-    >>> tell_answer("What is red?", " ")
-    ''
-    """
+    """Return a caption that answers one question; empty if there is no question or answer."""
     if not question.strip() or not answer.strip():
         return ""
     return f'To the question "{question.strip()}" the answer is: {answer.strip()}'
@@ -100,8 +93,7 @@ def captions_of(check: JudgeCheck[Any, Any], question: object) -> Iterator[str]:
 class AnchorQuestions:
     """Each task's questions for anchors, and the moment to ask them.
 
-    They come from the first documents of the benchmark's file: threads hand in captions in an order
-    that differs between runs, and a rerun must find all replies in the store.
+    They are those of the file's first documents, so that a rerun finds all replies in the store.
     """
 
     def __init__(self) -> None:
@@ -121,15 +113,12 @@ class AnchorQuestions:
             self._n_captions.pop(task, None)
 
     def due(self, task: str) -> list[Any]:
-        """Count one more caption, and return the questions to ask now, mostly none.
-
-        Captions are dealt to processes in turn, so that before the n-th of one process the others
-        have had n - 1 each.
-        """
+        """Count one more caption, and return the questions to ask now, mostly none."""
         rank = launcher_number(os.environ, "RANK", 0)
         world_size = launcher_number(os.environ, "WORLD_SIZE", 1)
         with self._lock:
             self._n_captions[task] += 1
+            # Processes have captions in turn: before the n-th of one the others have had n - 1.
             n_total = (self._n_captions[task] - 1) * world_size + rank + 1
             is_due = n_total - world_size < LEAST_CAPTIONS <= n_total
             return self._questions.get(task, []) if is_due else []
@@ -170,14 +159,11 @@ class Evidence:
 
     def add(self, other: Evidence) -> None:
         """Add the counts of other captions."""
-        self.n_replies += other.n_replies
-        self.n_echoes += other.n_echoes
+        for name in ("n_replies", "n_echoes", "n_silent", "credit", "n_thoughts"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.said.update(other.said)
-        self.n_silent += other.n_silent
-        self.credit += other.credit
-        self.pairs |= other.pairs
-        self.n_thoughts += other.n_thoughts
         self.starts.update(other.starts)
+        self.pairs |= other.pairs
 
 
 def evidence_of(
@@ -219,13 +205,7 @@ def examples_of(prompts: Prompts, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_example(reply: str, examples: Sequence[str]) -> bool:
-    """Return whether a reply holds one of the examples, whatever is around it.
-
-    >>> is_example("`{'pred': 'yes', 'score': 4.8}`.", ("{pred:yes,score:4.8}",))
-    True
-    >>> is_example("{'pred': 'yes', 'score': 5}", ("{pred:yes,score:4.8}",))
-    False
-    """
+    """Return whether a reply holds one of the examples, whatever is around it."""
     return bool(examples) and any(map(_bare(reply).__contains__, examples))
 
 

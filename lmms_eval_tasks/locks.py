@@ -43,13 +43,9 @@ def locked(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def only_one(folder: Path, *, named: Path, doing: str, option: str) -> Iterator[None]:
-    """Keep other processes out of a folder of results.
+    """Keep other processes out of a folder of results, which is created if missing.
 
-    Args:
-        folder: Folder of the lock file; created if missing.
-        named: Folder that the user named.
-        doing: Work that is done there, such as ``builds``.
-        option: Option that names the folder.
+    ``named`` is the folder that the user named, ``doing`` the work there, such as ``builds``.
 
     Raises:
         SettingsError: If another process works there.

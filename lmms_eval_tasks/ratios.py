@@ -13,8 +13,7 @@ Parts = Sequence[tuple[float, float]]
 """Share of one caption in the numerator and in the denominator of each ratio."""
 
 Ratios = Callable[[Sequence[Sequence[Any]], Sequence[CaptionRecord]], Sequence[Parts]]
-"""From the values that a metric reads of each caption in one judge run, and the captions' records,
-to what each caption adds to the metric's ratios; all of it 0 for a caption that adds nothing."""
+"""From each caption's values in one judge run, and the records, to what it adds to the ratios."""
 
 SumsOf = Callable[[Sequence[float]], float]
 """From sums over captions to a metric, ``nan`` if it has no value."""
@@ -27,10 +26,7 @@ NEITHER: Final = (0.0, 0.0)
 
 
 def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
-    """Return the ratio of a metric over all questions together.
-
-    Args:
-        counts: What each verdict adds to numerator and denominator.
+    """Return the ratio of a metric over all questions, by what each verdict adds to its parts.
 
     >>> counts = {"right": NUMERATOR, "wrong": DENOMINATOR}
     >>> of_verdicts(counts)([["right", "wrong", "right", None]], [])
@@ -48,7 +44,7 @@ def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
 class MeanOfMeans:
     """The ratio of a mean over videos of the mean over each video's questions."""
 
-    share: Callable[[Any], float]
+    share: Callable[[Any], float] = float
     """From a value to its share of the metric's scale."""
 
     def __call__(
@@ -59,21 +55,18 @@ class MeanOfMeans:
         return [[(fsum(values) / len(values), 1.0) if values else NEITHER] for values in scored]
 
 
-def of_means(share: Callable[[Any], float] = float) -> MeanOfMeans:
-    """Return the ratio of a metric that is a mean over videos of means over their questions.
-
-    >>> of_means()([[1.0, 0.0, None], [None]], [])
-    [[(0.5, 1.0)], [(0.0, 0.0)]]
-    """
-    return MeanOfMeans(share)
-
-
 @dataclass(frozen=True, slots=True)
 class FunctionOfSums:
-    """A smooth function of sums over captions: its linearisation, whose mean it is."""
+    """A smooth function of sums over captions, such as BLEU or F1: its linearisation.
+
+    >>> of_sums(lambda sums: sums[0] / sums[1])([[[1, 2]], [[1, 2]], [None]], [])
+    [[(0.5, 1.0)], [(0.5, 1.0)], [(0.0, 0.0)]]
+    """
 
     value_of: SumsOf
-    row_of: Callable[[Any], Sequence[float]]
+    """From the sums to the metric as a share of its scale; twice all sums give the same."""
+    row_of: Callable[[Any], Sequence[float]] = tuple
+    """From a value to what it adds to each sum."""
 
     def __call__(
         self, videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]
@@ -90,19 +83,8 @@ class FunctionOfSums:
         ]
 
 
-def of_sums(value_of: SumsOf, row_of: Callable[[Any], Sequence[float]] = tuple) -> FunctionOfSums:
-    """Return the ratio of a metric that is computed from several sums, such as BLEU or F1.
-
-    Args:
-        value_of: From the sums to the metric as a share of its scale; twice all sums give the same.
-        row_of: From a value to what it adds to each sum.
-
-    >>> of_sums(lambda sums: sums[0] / sums[1])([[[1, 2]], [[1, 2]], [None]], [])
-    [[(0.5, 1.0)], [(0.5, 1.0)], [(0.0, 0.0)]]
-    """
-    return FunctionOfSums(value_of, row_of)
-
-
+of_means: Final = MeanOfMeans
+of_sums: Final = FunctionOfSums
 _STEP: Final = 1e-5
 """Share of a sum by which it changes for a derivative."""
 

@@ -1,7 +1,6 @@
 """One judged caption: what lmms-eval gathers, aggregates and writes into its samples.
 
-lmms-eval knows only items: a dictionary for each metric of each caption. Ranks send one another
-pickled items, each with the whole record of its caption.
+lmms-eval knows only items: a dictionary for each metric of each caption, pickled between ranks.
 """
 
 from __future__ import annotations
@@ -39,6 +38,28 @@ _HEAD_IF_ANY: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The asked questions of one caption, and what they stand for."""
+
+    weights: list[float]
+    """Shape (n_questions,): questions that each verdict stands for; 0 if it was not asked."""
+    stratum: int = 0
+    """Task of the process, from 0: questions are drawn at random within it."""
+    rank: int = 0
+    """Process that drew them."""
+    lam: float = 0.0
+    """Trust in the cheap judge, in [0, 1]."""
+    cheap: Mapping[str, Values] = field(default_factory=dict)
+    """Values that each metric reads of the cheap judge's verdicts on all questions, in one judge
+    run; empty without one."""
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all questions were asked."""
+        return not self.cheap and all(weight == 1 for weight in self.weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionRecord:
     """One judged caption."""
 
@@ -58,8 +79,7 @@ class CaptionRecord:
     n_empty: int = 0
     """1 where the caption has no word, else 0."""
     n_dropped: int = 0
-    """1 where there is no caption and it is left out of the task, else 0: it has no questions then,
-    and no values, not even empty ones of each judge run."""
+    """1 where there is no caption and it is left out of the task, without questions and values."""
     reasons: Mapping[str, int] = field(default_factory=dict)
     """Why questions are unscored, to the number of them."""
     kinds: Mapping[Kind, int] = field(default_factory=dict)
@@ -67,23 +87,19 @@ class CaptionRecord:
     no_caption: str | None = None
     """Why there is no caption, ``None`` where there is one."""
     questions: str = ""
-    """Digest of the questions that were asked, see :func:`questions_digest`; empty where
-    there are none."""
+    """Digest of the questions that were asked, see :func:`questions_digest`; empty without."""
     evidence: Evidence = field(default_factory=Evidence)
     """Counts of the judge's replies, from which doubts about it follow."""
     n_population: int = 0
-    """Questions times judge runs that there are, where a sample of them was asked (``n_questions``
-    then counts those); else 0."""
-    sample: Mapping[str, object] = field(default_factory=dict)
-    """Which questions were asked, and what they stand for, as :class:`sampling.weights.Sample`
-    writes it; empty where all were. ``values`` and ``groups`` hold a place for every question."""
+    """All questions times judge runs, if a sample of them was asked (``n_questions``); else 0."""
+    sample: Sample | None = None
+    """``None`` if all questions were asked; ``values`` and ``groups`` are those of all anyway."""
     values: Mapping[str, Values] = field(default_factory=dict)
     """Metric to what it reads."""
     groups: Mapping[str, Names] = field(default_factory=dict)
     """Section of the breakdown to the group of each question."""
     asked: Sequence[str] = ()
-    """The text of each question, shape (n_questions,), by which two captions of a video are
-    compared; empty where the judge's replies say what is asked."""
+    """Texts of the questions, shape (n_questions,); empty if only replies say what is asked."""
     unscored_because: Names = ()
     """Reason for each question without a verdict, else ``None``, shape (n_runs, n_questions); empty
     if all are scored."""
@@ -106,10 +122,7 @@ class CaptionRecord:
 
 
 class PendingRecord(dict[str, object]):
-    """An item that the judgements of its caption fill in place; its record travels with it.
-
-    Pickling (how ranks gather) and aggregating wait for them; until then it is empty.
-    """
+    """An item that pickling (how ranks gather) and aggregating fill in place, with its record."""
 
     def __init__(self, judged: Callable[[], tuple[CaptionRecord, Item]]) -> None:
         super().__init__()

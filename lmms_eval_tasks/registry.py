@@ -1,8 +1,4 @@
-"""The benchmarks that there are: ours, and those of other installed packages.
-
-None is imported here, so that one of their modules can be used without waiting for the rest. A
-package makes its benchmarks known by the entry-point group ``lmms_eval_captions.benchmarks``.
-"""
+"""The benchmarks that there are: ours, and those of other installed packages; none is imported."""
 
 from __future__ import annotations
 
@@ -50,11 +46,7 @@ def benchmark_paths() -> Mapping[str, str]:
 
 
 def modules(part: str) -> Iterator[ModuleType]:
-    """A module of every benchmark that has it, without a look at its record.
-
-    Args:
-        part: The module's name in the benchmark's folder, such as ``sample``.
-    """
+    """Yield a module, such as ``sample``, of every benchmark's folder that has it."""
     for package in dict.fromkeys(path.rsplit(".", 2)[0] for path in benchmark_paths().values()):
         name = f"{package}.{part}"
         try:

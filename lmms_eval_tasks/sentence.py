@@ -1,4 +1,4 @@
-"""Sentences that a person reads last on the screen: one line, and none too long to be read."""
+"""Sentences that a person reads last on the screen: one line, none too long."""
 
 from __future__ import annotations
 

@@ -49,11 +49,7 @@ _SHARE: Final = re.compile(r"([0-9]{1,18})/([0-9]{1,18})")
 
 
 class Share(NamedTuple):
-    """A number of things, of all of them.
-
-    >>> str(Share(3, 1200)), Share.parse("3/1200"), Share.parse("some")
-    ('3/1200', Share(n=3, of=1200), None)
-    """
+    """A number of things, of all of them, written as ``3/1200``."""
 
     n: int
     of: int
@@ -63,11 +59,7 @@ class Share(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The share as people read it, such as :data:`ASKED`.
-
-        >>> Share(15412, 96825).words
-        '15,412/96,825'
-        """
+        """The share as people read it, such as ``15,412/96,825``."""
         return f"{self.n:,}/{self.of:,}"
 
     def exceeds(self, limit: float) -> bool:
@@ -115,9 +107,7 @@ class Signature:
     def merge(cls, signatures: Iterable[Signature], sizes: Sequence[int]) -> Signature:
         """Return the signature of a group: its tasks' values joined, without unscored questions.
 
-        Args:
-            signatures: Those of the group's tasks or groups.
-            sizes: Captions of each.
+        ``sizes`` are the captions of each.
 
         >>> texts = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|unscored:0/9"]
         >>> str(Signature.merge(map(Signature.parse, texts), [2, 3]))
@@ -174,19 +164,12 @@ def join_values(name: str, values: Iterable[str]) -> str:
 
 
 def join_fields(values: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Return the fields of many captions as those of one signature: different values are joined.
-
-    >>> join_fields({"runs": ["3", "1"]})
-    {'runs': '1+3'}
-    """
+    """Return the fields of many captions as those of one signature: different values are joined."""
     return {name: join_values(name, sorted(different)) for name, different in values.items()}
 
 
 def questions_digest(video_id: str, questions: Sequence[object]) -> str:
-    """Return a digest of everything that is asked about a video.
-
-    What cannot be written down, such as a function that makes a picture, does not count.
-    """
+    """Return a digest of everything that is asked about a video, except functions."""
     text = json.dumps([video_id, *map(_plain, questions)], default=str)
     return blake2b(text.encode("ascii"), digest_size=_OF_TASK).hexdigest()
 

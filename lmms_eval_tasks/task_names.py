@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,6 @@ def tasks_of(names: str) -> list[str]:
 
     Raises:
         SettingsError: If a name is not known.
-
-    >>> tasks_of("vcapsbench, vcapsbench")
-    ['vcapsbench']
     """
     groups, known = task_groups(), known_names()
     chosen: dict[str, None] = {}
@@ -92,27 +90,22 @@ def task_groups() -> dict[str, tuple[str, ...]]:
     return {group: tuple(dict.fromkeys(_flat(group, members))) for group in members}
 
 
-def leaves_of(results: Mapping[str, Any], name: str) -> list[str]:
+def leaves_of(results: Mapping[str, Any], name: str, around: Collection[str] = ()) -> list[str]:
     """Return the tasks of a group and of the groups in it, each once, or the task itself.
+
+    A group may be in itself (``around``), as files may have been edited.
 
     >>> leaves_of({"group_subtasks": {"all": ["a", "some"], "some": ["b", "a"]}}, "all")
     ['a', 'b']
     >>> leaves_of({"group_subtasks": {"all": ["all", "a"]}}, "all")
     ['a']
     """
-    subtasks = results.get("group_subtasks", {})
-    found: dict[str, None] = {}
-    groups: set[str] = set()  # files may have been edited: a group may be in itself
-    names = [name]
-    while names:
-        first = names.pop(0)
-        members = subtasks.get(first)
-        if members:
-            names = [*(() if first in groups else members), *names]
-            groups.add(first)
-        else:
-            found[first] = None
-    return list(found)
+    members = results.get("group_subtasks", {}).get(name)
+    if not members:
+        return [name]
+    inside = {*around, name}
+    leaves = (leaves_of(results, member, inside) for member in members if member not in inside)
+    return list(dict.fromkeys(chain.from_iterable(leaves)))
 
 
 @cache

@@ -22,11 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import Item
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
-from lmms_eval_captions.lmms_eval_tasks.results.results_writer import (
-    complete,
-    metrics_of,
-    with_intervals,
-)
+from lmms_eval_captions.lmms_eval_tasks.results.results_writer import complete, with_intervals
 from lmms_eval_captions.lmms_eval_tasks.results.sample_scores import SCORE, score_samples
 from lmms_eval_captions.lmms_eval_tasks.results.screen import print_runs
 from lmms_eval_captions.lmms_eval_tasks.task_names import (
@@ -242,7 +238,7 @@ def _save(document: MutableMapping[str, Any], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     stamp = document["date"]
     run = complete(document, folder=folder, stamp=stamp)
-    with with_intervals(document, {} if run is None else metrics_of(run.document)):
+    with with_intervals(document, run):
         text = json.dumps(document, indent=2, ensure_ascii=False)
         write_atomically(folder / f"{stamp}_results.json", text.encode("utf-8", "replace"))
     if run is not None:

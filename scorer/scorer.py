@@ -379,9 +379,7 @@ class Scorer:
     def _judged(
         self, caption: str, questions: Sequence[Any], until_s: float | None
     ) -> tuple[Future[Any] | None, Callable[[], Judged[Any]]]:
-        unasked: Judged[Any] | None = without_judge(
-            caption, self.config, lambda config: self.benchmark.silences(questions, config)
-        )
+        unasked = without_judge(self.benchmark, questions, caption, self.config)
         if unasked is not None:
             return None, lambda: unasked
         chains = self.benchmark.chains(questions, caption, self.config)

@@ -1,1 +1,1 @@
-"""Registration with lmms-eval, and the functions of it that are wrapped."""
+"""The places where lmms-eval finds this package, and where its functions are wrapped."""

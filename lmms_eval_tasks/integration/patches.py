@@ -27,13 +27,7 @@ _EVALUATOR: Final = "lmms_eval.evaluator"
 
 
 class Call:
-    """One call of a patched function.
-
-    Attributes:
-        arguments: Arguments by name, ``self`` and defaults included.
-        error: Error that the function raised, if it did.
-        results: Empty until the function has returned, then its result.
-    """
+    """One call of a patched function: its arguments by name, its error, and then its result."""
 
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -152,7 +146,7 @@ def _retry_no_missing_data(call: Call) -> object:
 def _show_captions(call: Call) -> object:
     """Show a task's hooks all its captions before the first one is judged."""
     from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_in
-    from lmms_eval_captions.lmms_eval_tasks.judging.known_shares import first_answers
+    from lmms_eval_captions.lmms_eval_tasks.judging.expected import first_answers
 
     filtered = call.proceed()
     task = call.arguments["self"]

@@ -1,7 +1,7 @@
 """Entry point of lmms-eval for models, which also makes our tasks known.
 
-lmms-eval (0.7.3) has an entry point for models and none for tasks. It loads the one for models
-before it builds the task index, so the patch that adds our folder to the index is installed here.
+lmms-eval (0.7.3) has none for tasks. It loads this one before it builds the task index, so the
+patch that adds our folder to the index is installed here.
 """
 
 from __future__ import annotations
@@ -33,11 +33,7 @@ def manifests() -> list[ModelManifest]:
     return [
         ModelManifest(model_id=CUSTOM, simple_class_path=CUSTOM_CLASS),
         *(
-            ModelManifest(
-                model_id=name,
-                simple_class_path=path,
-                chat_class_path=f"{path}Chat",
-            )
+            ModelManifest(model_id=name, simple_class_path=path, chat_class_path=f"{path}Chat")
             for name, path in CAPTIONERS.items()
         ),
     ]

@@ -1,8 +1,4 @@
-"""Doubts about the numbers of a task: a judge that does not judge, captions that are none.
-
-The records count what the judge said. Over all captions of a task, that tells a judge that repeats
-the prompt, gives one verdict or does not read captions from one that is asked about bad captions.
-"""
+"""Doubts about the numbers of a task: a judge that does not judge, captions that are none."""
 
 from __future__ import annotations
 
@@ -65,14 +61,9 @@ _ERROR: Final = re.compile(
 )
 
 
-def doubt_names(records: Sequence[CaptionRecord]) -> tuple[Doubt, ...]:
-    """Return the doubts about the judge of these captions, for the signature."""
-    return tuple(name for name, _ in _doubts(records))
-
-
-def doubts_of(records: Sequence[CaptionRecord]) -> list[str]:
-    """Return the doubts about a task's judge, one or two sentences of at most 300 characters."""
-    return [sentence for _, sentence in _doubts(records)]
+def doubts_of(records: Sequence[CaptionRecord]) -> dict[Doubt, str]:
+    """Return the doubts about a task's judge, each in at most 300 characters."""
+    return dict(_doubts(records))
 
 
 def _doubts(records: Sequence[CaptionRecord]) -> Iterator[tuple[Doubt, str]]:
@@ -144,13 +135,7 @@ def _credits(pairs: Sequence[Pair]) -> tuple[float | None, float | None]:
 
 
 def no_caption_at_all(caption: str) -> str:
-    """Return the beginning of a text that cannot be a caption, else nothing.
-
-    >>> no_caption_at_all("Error: 429 Too Many Requests"), no_caption_at_all("nan")
-    ('Error: 429 Too Many Requests', 'nan')
-    >>> no_caption_at_all("An error message appears on the screen."), no_caption_at_all("A dog.")
-    ('', '')
-    """
+    """Return the beginning of a text that cannot be a caption, else nothing."""
     is_meant = len(caption) <= _MOST_CHARS and _ERROR.match(caption) is not None
     return " ".join(caption[:_SHOWN_CHARS].split()) if is_meant else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from math import isnan, nan
 from statistics import fmean
@@ -13,26 +13,19 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from lmms_eval_captions.judges.endpoint.request import NO_USAGE, Usage
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
-from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task
-from lmms_eval_captions.lmms_eval_tasks.judge_check import (
-    Evidence,
-    Pair,
-    evidence_of,
-    examples_of,
-)
+from lmms_eval_captions.lmms_eval_tasks.judge_check import Evidence, Pair, evidence_of, examples_of
 from lmms_eval_captions.lmms_eval_tasks.judging.doubts import no_caption_at_all
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Kind, Names, Values
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import name_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
-from lmms_eval_captions.lmms_eval_tasks.signature import (
-    CAPTIONS,
-    CHEAP,
-    PRECISION,
-    SERVED,
-    questions_digest,
+from lmms_eval_captions.lmms_eval_tasks.records import (
+    CaptionRecord,
+    Item,
+    Kind,
+    Names,
+    Sample,
+    Values,
 )
+from lmms_eval_captions.lmms_eval_tasks.signature import CAPTIONS, SERVED, questions_digest
 from lmms_eval_captions.model_wrappers.no_caption import GeneralCaption
 
 Q = TypeVar("Q")
@@ -59,6 +52,8 @@ class Judged(Generic[J]):
     one has no judgements, and the reason is the captioner's; a dropped one is left out, too."""
     sample: Sample | None = None
     """Which questions were asked, ``None`` for all; the chains of others are empty."""
+    extras: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the signature that tell of the sample."""
     cheap_usage: Usage = NO_USAGE
     """Usage of the cheap judge on all questions."""
     late: str | None = None
@@ -117,20 +112,8 @@ def record_of(
     judged: Judged[J],
     *,
     pairs: Mapping[str, Pair] | None = None,
-    settings: JudgeSettings | None = None,
 ) -> CaptionRecord:
-    """Return the record of a judged caption.
-
-    Args:
-        benchmark: The task's.
-        task: The task that it is judged for.
-        doc: The captioned document.
-        caption: Candidate caption.
-        questions: The document's.
-        judged: The judgements, or why there are none.
-        pairs: Credits of the anchors that were asked with it.
-        settings: Those of the run, if a sample of the questions is asked.
-    """
+    """Return the record of a judged caption; ``pairs`` are the credits of anchors asked with it."""
     config, judgements, sample = judged.config, judged.judgements, judged.sample
     is_dropped = judged.caption == "dropped"
     is_missing = is_dropped or judged.caption == "missing"
@@ -157,7 +140,7 @@ def record_of(
         protocol=config.protocol if config else 0,
         extras={
             **{name: value.format_map(doc) for name, value in task.extras.items()},
-            **_judging_extras(judged, task.prompts(doc), settings),
+            **_judging_extras(judged, task.prompts(doc)),
             **benchmark.extras(judgements, fields),
             **({} if task.aspect is None or is_missing else {CAPTIONS: kind_of_caption}),
         },
@@ -179,7 +162,7 @@ def record_of(
             else Evidence()
         ),
         n_population=0 if sample is None else n_all,
-        sample={} if sample is None or sample.is_whole else sample.to_item(),
+        sample=None if sample is None or sample.is_whole else sample,
         questions=questions_digest(benchmark.video_id(doc), questions) if n_all else "",
         values=_values(benchmark, runs),
         groups=_groups(benchmark, doc, runs),
@@ -249,16 +232,11 @@ def _tokens(runs: Runs[Q, J]) -> list[list[list[int]]]:
     return tokens if any(any(map(any, run)) for run in tokens) else []
 
 
-def _judging_extras(
-    judged: Judged[J], prompts: Sequence[str], settings: JudgeSettings | None
-) -> dict[str, str]:
+def _judging_extras(judged: Judged[J], prompts: Sequence[str]) -> dict[str, str]:
     """Return the fields of the signature that follow from how a caption was judged."""
     config = judged.config
     extras = {**config.signature_fields, **config.prompts.extras(prompts)} if config else {}
-    if judged.sample is not None and settings is not None:
-        extras[PRECISION] = f"{settings.precision:g}"
-        if settings.cheap_judge:
-            extras[CHEAP] = name_of(settings.cheap_judge)
+    extras |= judged.extras
     refused = {name for judgement in judged.judgements for name in judgement.usage.refused}
     served = {name for judgement in judged.judgements for name in judgement.usage.served}
     if served:

@@ -11,8 +11,6 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Kind
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 
-NOT_ASKED: Final = "not asked: "
-"""Prefix of the reason if no score is possible whatever the judge replies."""
 _SHOWN: Final = 3
 _MOST: Final = 115
 """Characters of a reason where it stands in one sentence with what helps."""
@@ -79,10 +77,6 @@ def grouped(reasons: Mapping[str, int]) -> Counter[str]:
 def why_unscored(reasons: Mapping[str, int], kinds: Mapping[Kind, int]) -> str:
     """Return why questions are unscored, and what helps against each kind of reason.
 
-    Args:
-        reasons: Reason to the number of questions.
-        kinds: The same by kind.
-
     >>> why_unscored({"no reply within 120 s": 2}, {"silent": 2})  # doctest: +NORMALIZE_WHITESPACE
     'Why: 2 x no reply within 120 s. 2 not answered: run the same command again to go on; verdicts
     are kept, only what is missing is asked.'
@@ -106,12 +100,7 @@ def why_unscored(reasons: Mapping[str, int], kinds: Mapping[Kind, int]) -> str:
 
 
 def help_against(reasons: Mapping[str, int], kinds: Mapping[Kind, int]) -> str:
-    """Return the most frequent reason and what helps against the most frequent kind.
-
-    >>> help_against({"the caption is empty": 2}, {"empty": 2})  # doctest: +NORMALIZE_WHITESPACE
-    'the caption is empty; of empty captions: caption those clips again, or score what there is with
-    a higher LMMS_CAPTIONS_MAX_UNSCORED'
-    """
+    """Return the most frequent reason and what helps against the most frequent kind."""
     if not reasons or not kinds:
         return "the log of the run says why and what helps; then run the same command again"
     reason = max(reasons, key=reasons.__getitem__).partition(_NEXT_COST)[0]

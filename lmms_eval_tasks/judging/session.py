@@ -1,8 +1,8 @@
 """The judge in one process: settings, engine, submit a caption, wait for its record.
 
-lmms-eval calls ``process_results`` document by document; waiting for the judge there would leave it
-idle. So a caption is submitted, its items are filled in place, and the aggregation waits. Trouble
-with the judge never raises out of a hook: lmms-eval would end the run without results.
+lmms-eval calls ``process_results`` document by document; waiting there would leave the judge idle.
+So a caption is submitted, and the aggregation waits. Trouble with the judge never raises out of a
+hook: lmms-eval would end the run without results.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import reduce
-from itertools import chain
+from itertools import chain, product
 from operator import add
 from typing import Any, Final, TypeVar
 
@@ -46,7 +46,6 @@ from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     anchor_credits,
     captions_of,
 )
-from lmms_eval_captions.lmms_eval_tasks.judging.cost_check import ExpectedCost
 from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import (
     Judged,
     JudgedCaption,
@@ -62,14 +61,13 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     cheap_judge,
     sample_words,
 )
+from lmms_eval_captions.lmms_eval_tasks.signature import CHEAP, PRECISION
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCaption, says_nothing
 
 Q = TypeVar("Q")
 J = TypeVar("J", bound=Judgement)
 
-MOST_RESTARTS: Final = 2
-"""Times that an engine is replaced that an error of ours ended."""
 ELSEWHERE: Final = (
     "the caption was handed in by the process that this one was forked from, and is judged there"
 )
@@ -85,19 +83,15 @@ class Session:
             os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """Start afresh, as in a forked child: the parent's threads, who may hold a lock, are gone.
-
-        Engines are kept; asked in a child, they say that they are the parent's.
-        """
+        """Start afresh, as in a forked child: the parent's threads are gone."""
         self._lock = threading.Lock()
-        self._n_restarts = 0
         self.process = uuid.uuid4().hex
         """Tells this process from all others, of other machines too."""
+        # Of the engines that were closed.
         self._ended = Totals()
-        """Those of the engines that were closed."""
         self._settings: JudgeSettings | None = None
+        # Shares the limit of cost between engines.
         self._purse = Purse()
-        """Shares the limit of cost between engines."""
         RUN_CAPTIONS.forget()
         self.begin()
 
@@ -105,8 +99,8 @@ class Session:
         """Forget the plans of an earlier run in this process."""
         self.anchors = AnchorQuestions()
         self.plans = SamplingPlans()
-        self.expected_cost = ExpectedCost()
-        """Cost of the tasks whose captions are written."""
+        self.expected_cost = (0.0, 0.0)
+        """Requests and US dollars of the tasks whose captions are written."""
 
     def settings(self) -> JudgeSettings:
         """Return the settings of this run, read once.
@@ -125,27 +119,16 @@ class Session:
         is_apart = cheap is not None and cheap.endpoint != settings.endpoint
         role: Role = "cheap_judge" if is_apart else "judge"
         with self._lock:
-            engine = self._engines.get(role)
-            if engine is not None and not (engine.defect and self._n_restarts < MOST_RESTARTS):
-                return engine
-            config = engine_config(settings)
-            shown = ", ".join(filter(None, _words_of(settings)))
-            if cheap is not None and is_apart:
-                config = _cheap_config(settings, cheap.endpoint)
-                shown = f"{cheap.name} at {', '.join(map(redact_url, config.urls))}"
-            if settings.cheap_judge:
-                config = replace(config, purse=self._purse)
-            if engine is None:
-                self._n_restarts = 0
+            if role not in self._engines:
+                config, shown = engine_config(settings), _words_of(settings)
+                if cheap is not None and is_apart:
+                    config = _cheap_config(settings, cheap.endpoint)
+                    shown = f"{cheap.name} at {', '.join(map(redact_url, config.urls))}"
+                if settings.cheap_judge:
+                    config = replace(config, purse=self._purse)
                 atexit.register(self.close)
                 logger.info("{} {}", role.replace("_", " "), shown)
-            else:
-                logger.warning("judging goes on with another engine after {}", engine.defect)
-                engine.close()
-                self._ended = engine.totals().after(self._ended)
-                self._n_restarts += 1
-                config = replace(config, spent_usd=engine.spent_usd)
-            self._engines[role] = Engine(config)
+                self._engines[role] = Engine(config)
             return self._engines[role]
 
     def totals(self) -> Totals:
@@ -215,27 +198,22 @@ def _cheap_config(settings: JudgeSettings, endpoint: Endpoint) -> EngineConfig:
     )
 
 
-def _words_of(settings: JudgeSettings) -> list[str]:
-    """Return which judge is asked, and how."""
+def _words_of(settings: JudgeSettings) -> str:
+    """Return which judge is asked, and within which limits."""
     urls = "; ".join(map(redact_url, settings.endpoint.urls))
     address = "nowhere (an offline smoke test)" if is_offline(settings.judge) else urls
     limit = "no limit of cost"
     if settings.max_cost_usd is not None:
         as_of = load_prices(settings.prices).as_of
         limit = f"at most ${settings.max_cost_usd:g} in all by prices of {as_of}"
-    rate = settings.rate
-    return [
+    words = [
         f"{settings.judge or 'of each benchmark'} at {address}",
-        f"which answers as {settings.alias}" if settings.alias else "",
         "in batches" if settings.mode == "batch" else f"at most {settings.concurrency} in flight",
-        "" if rate is None else f"at most {rate:g} request{'s' if rate != 1 else ''} a second",
         sample_words(settings),
-        f"at most {settings.max_unscored:.2%} unscored",
-        "unreadable replies asked again" if settings.ask_again else "",
-        "stored replies of this endpoint only" if settings.store_by == "endpoint" else "",
         limit,
         f"replies in {settings.cache / 'replies'}",
     ]
+    return ", ".join(filter(None, words))
 
 
 def submit(
@@ -246,20 +224,11 @@ def submit(
     task: Task | None = None,
     why_not: tuple[str, Kind] | None = None,
 ) -> Callable[[], JudgedCaption]:
-    """Save a caption and submit its questions, each once for every judge run.
+    """Save a caption, submit its questions for every judge run, and return what waits for them.
 
     Never waits, never raises. A caption without a word is not sent: what it counts as is known. One
     that is not there (:class:`NoCaption`) is unscored, or left out (:class:`DroppedCaption`).
-
-    Args:
-        benchmark: The document's.
-        doc: The captioned document.
-        caption: Candidate caption, unchanged.
-        task: The task that it is judged for (default: the document's).
-        why_not: Why the judge is not to be asked, and the kind of that reason.
-
-    Returns:
-        A function that waits for the judgements.
+    ``why_not`` is a reason not to ask the judge, and its kind.
     """
     task = task or benchmark.task_of(doc)
     wait = _submitted(benchmark, task, doc, caption, why_not)
@@ -279,7 +248,6 @@ def submit(
             benchmark.questions(doc),
             judged,
             pairs={} if check is None else anchor_credits(check, due, credited),
-            settings=None if judged.sample is None else SESSION.settings(),
         )
         return JudgedCaption(record, judged.judgements)
 
@@ -303,11 +271,7 @@ def _submitted(
         log.save(task=task.name, video_id=video_id, caption=caption, aspect=task.aspect)
         config = benchmark.judge_config(SESSION.settings()) if measure is None else NO_JUDGE
         unjudged = replace(unjudged, config=config)
-        unasked: Judged[J] | None = without_judge(
-            caption,
-            config,
-            None if measure else lambda of: benchmark.silences(questions, of),
-        )
+        unasked = without_judge(benchmark, questions, caption, config)
         if unasked is not None:
             return lambda: unasked
         if why_not is not None:
@@ -328,27 +292,20 @@ def _submitted(
 
 
 def without_judge(
-    caption: str,
-    config: JudgeConfig,
-    silent: Callable[[JudgeConfig], Sequence[Sequence[J]] | None] | None,
+    benchmark: Benchmark[Q, J], questions: Sequence[Q], caption: str, config: JudgeConfig
 ) -> Judged[J] | None:
-    """Return the judgements of a caption that is not sent, ``None`` for one that is.
-
-    Args:
-        caption: Candidate caption.
-        config: The benchmark's judge.
-        silent: Makes the judgements of each chain for a caption that says nothing, or ``None`` if
-            the benchmark has no such verdict. ``None`` if such a caption is measured like others.
-    """
+    """Return the judgements of a caption that is not sent, ``None`` for one that is."""
     if isinstance(caption, NoCaption):
         is_dropped = isinstance(caption, DroppedCaption)
         why = f"{NO_CAPTION}{caption.reason}"
         return Judged((), config, why, "missing", "dropped" if is_dropped else "missing")
-    if silent is None or not says_nothing(caption):
+    if benchmark.measure is not None or not says_nothing(caption):
         return None
-    silences = silent(config)
-    reason = NOTHING_TO_JUDGE if silences is None else None
-    return Judged(silences or (), config, reason, "empty", "empty")
+    silent = benchmark.silent
+    if silent is None:
+        return Judged((), config, NOTHING_TO_JUDGE, "empty", "empty")
+    chains = [silent(question, run) for run, question in product(range(config.runs), questions)]
+    return Judged(chains, config, None, caption="empty")
 
 
 def submit_chains(
@@ -426,7 +383,10 @@ def _submit_in_part(
         answered = [held.answered.get(place, ()) for place in range(len(chains))]
         said = () if cheap_future is None else chain.from_iterable(cheap_future.result())
         usage = reduce(add, (judgement.usage for judgement in said), NO_USAGE)
-        return Judged(answered, config, None, sample=held.sample, cheap_usage=usage)
+        extras = {PRECISION: f"{settings.precision:g}"}
+        if cheap is not None:
+            extras[CHEAP] = cheap.name
+        return Judged(answered, config, None, sample=held.sample, extras=extras, cheap_usage=usage)
 
     return settled(
         judged,
@@ -472,11 +432,7 @@ def settled(
 ) -> Callable[[], Judged[J]]:
     """Return a function that waits for a result; ``unjudged`` with the reason if it raises.
 
-    Args:
-        result: Waits, and may raise.
-        unjudged: Stands for the result if there is none.
-        is_settled: Returns True once the result is there.
-        settings: Those of a judge, whose key and addresses are in no message.
+    The key and the addresses in ``settings`` are in no message.
     """
     pid = os.getpid()
 
@@ -518,11 +474,10 @@ def report_usage(task: str, judged: Judged[Any], anchors: Sequence[Sequence[Judg
 
 
 def log_usage(task: str, model: str, usage: Usage) -> None:
-    """Count calls and tokens in lmms-eval's usage table.
+    """Count calls and tokens in lmms-eval's usage table, which has a line for each call.
 
-    lmms-eval counts a call for each line of its history, and adds all of it up for each new line
-    with ``--max_tokens``. So a caption's tokens are one line, and its other calls are lines without
-    tokens next to it: dozens of sums per caption would take an hour in all.
+    It adds all of them up for each new line with ``--max_tokens``, so a caption's tokens are one
+    line, and its other calls are lines without tokens next to it.
     """
     if not usage.n_calls:
         return

@@ -1,8 +1,4 @@
-"""State of this process's run: finished tasks, warnings and errors until its end writes them.
-
-lmms-eval's ranks send one another the pickled items of their captions and nothing else of ours, so
-the headline's item of every caption takes the totals of its process along.
-"""
+"""State of this process's run: finished tasks, warnings and errors until its end writes them."""
 
 from __future__ import annotations
 
@@ -76,7 +72,7 @@ class ThisRun:
         lmms-eval starts the judge after captioning."""
         self.tasks: dict[str, FinishedTask] = {}
         """In the order of aggregation."""
-        self.documents: dict[str, dict[object, Mapping[str, object]]] = {}
+        self.scored: dict[str, dict[object, Mapping[str, object]]] = {}
         """Task to the headline's item of each scored caption by lmms-eval's document number;
         filled if samples are logged."""
         self.breakdowns: dict[str, dict[str, object]] = {}
@@ -112,7 +108,7 @@ class ThisRun:
 
 
 class AccountedRecord(PendingRecord):
-    """An item that takes this process's totals along when it is sent to another rank."""
+    """An item that takes this process's totals along to another rank: nothing else is sent."""
 
     def __reduce__(self) -> tuple[Callable[..., Item], tuple[object, ...]]:
         return _receive, (self.record, dict(self), SESSION.process, SESSION.totals())

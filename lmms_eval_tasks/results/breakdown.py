@@ -14,7 +14,7 @@ from loguru import logger
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.lmms_eval_tasks.judging.doubts import suspicious
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedTask
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Values
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
     BESIDE,
     CI_HIGH,
@@ -22,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
     CI_NOTE,
     Figure,
     Measured,
-    Runs,
     by_run,
     measured,
     parts_by_video,
@@ -41,12 +40,9 @@ Figures = Mapping[str, Figure]
 """Metrics of one group, the figures next to each, and counts."""
 Breakdown = dict[str, dict[str, dict[str, Figure]]]
 """Section (such as ``categories``) to group to figures."""
-_Cell = dict[int, list[list[int]]]
-"""Questions of one group: index of a caption to the indices of its questions in each judge run."""
 
 N_QUESTIONS: Final = "n_questions"
-N_UNSCORED: Final = "n_unscored"
-_COUNTS: Final = {N_QUESTIONS: "questions", N_UNSCORED: "unscored"}
+_COUNTS: Final = {N_QUESTIONS: "questions", "n_unscored": "unscored"}
 _MOST_ROWS: Final = 10
 """Groups of a section in the table; the file holds all."""
 _NAME_WIDTH: Final = 33
@@ -116,71 +112,69 @@ def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord])
 
     Returns:
         Groups that have questions: those that the benchmark names, then the others, the largest
-        first. Each metric's mean over judge runs, the ends of its 95% interval over videos as
-        ``<metric>_ci_low`` and ``<metric>_ci_high``, a missing interval's reason or a warning as
-        ``<metric>_ci_note``; with several runs its deviation as ``<metric>_std`` and the judge's
-        share of the interval's variance as ``<metric>_judge_share``. The questions and, over all
-        runs, the unscored ones.
+        first. Each has a metric's mean over judge runs, next to it the figures of
+        :meth:`Measured.beside`, the questions and, over all runs, the unscored ones.
     """
-    cells = _cells(benchmark, records)
-    figures: list[dict[str, Figure]] = [{} for _ in cells]
+    groups = _groups(benchmark, records)
+    silent = [replace(record, values=dict.fromkeys(record.values, ())) for record in records]
+    figures: list[dict[str, Figure]] = [{} for _ in groups]
     cases, scores = [], []
     for name, metric in benchmark.metrics.items():
         is_available = metric.unavailable(records) is None
-        for cell in cells.values():
-            # Some metrics read the records of all captions, asked about or not.
-            chosen = list(range(len(records))) if metric.reads_fields else list(cell)
-            captions = [records[index] for index in chosen]
-            runs = _values(cell, chosen, records, name, metric.n_values)
+        for group in groups.values():
+            chosen = list(group.values())
+            if metric.reads_fields:  # of all captions, asked about or not
+                chosen = [group.get(index, record) for index, record in enumerate(silent)]
+            runs = by_run(name, chosen)
             scores.append(scores_of(metric, runs, records))
-            cases.append((metric, parts_by_video(metric, runs, captions) if is_available else None))
+            cases.append((metric, parts_by_video(metric, runs, chosen) if is_available else None))
     intervals = iter(zip(scores, measured(cases), strict=True))
     for name in benchmark.metrics:
-        for of_cell in figures:
-            of_cell.update(_figures(name, *next(intervals)))
+        for of_group in figures:
+            of_group.update(_figures(name, *next(intervals)))
     n_values = benchmark.metrics[benchmark.headline].n_values
-    order: dict[str, Sequence[str]] = {ALL[0]: (ALL[1],), **benchmark.sections}
-    breakdown: Breakdown = {section: {} for section in order}
-    for ((section, name), cell), of_cell in zip(cells.items(), figures, strict=True):
-        runs = _values(cell, list(cell), records, benchmark.headline, n_values)
-        of_cell[N_QUESTIONS], of_cell[N_UNSCORED] = counts_in(runs, n_values)
-        breakdown.setdefault(section, {})[name] = of_cell
+    breakdown: Breakdown = {section: {} for section in (ALL[0], *benchmark.sections)}
+    for ((section, name), group), of_group in zip(groups.items(), figures, strict=True):
+        counts = counts_in(by_run(benchmark.headline, list(group.values())), n_values)
+        of_group |= dict(zip(_COUNTS, counts, strict=True))
+        breakdown.setdefault(section, {})[name] = of_group
     return {
-        section: _in_order(groups, order.get(section, ())) for section, groups in breakdown.items()
+        section: _in_order(of_section, benchmark.sections.get(section, ()))
+        for section, of_section in breakdown.items()
     }
 
 
-def _cells(
+def _groups(
     benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord]
-) -> dict[tuple[str, str], _Cell]:
-    """Return the questions of each section and group."""
+) -> dict[tuple[str, str], dict[int, CaptionRecord]]:
+    """Return each section and group: index of a record to it, with the values of its questions."""
     n_values = benchmark.metrics[benchmark.headline].n_values
     runs = by_run(benchmark.headline, records)
-    cells: dict[tuple[str, str], _Cell] = {}
+    chosen: dict[tuple[str, str], dict[int, list[list[int]]]] = {}
     for index, record in enumerate(records):
         for run, captions in enumerate(runs):
             for question in range(len(captions[index]) // n_values):
                 names = ((of, groups[run][question]) for of, groups in record.groups.items())
                 for section, name in (ALL, *names):
                     if name is not None:
-                        cell = cells.setdefault((section, name), {})
-                        cell.setdefault(index, [[] for _ in runs])[run].append(question)
-    return cells
+                        captions_of_group = chosen.setdefault((section, name), {})
+                        of_caption = captions_of_group.setdefault(index, [[] for _ in runs])
+                        of_caption[run].append(question)
 
+    def only(record: CaptionRecord, questions: Sequence[Sequence[int]]) -> CaptionRecord:
+        values: dict[str, Values] = {}
+        for name, all_runs in record.values.items():
+            n = benchmark.metrics[name].n_values
+            values[name] = [
+                [value for at in indices for value in run[at * n : at * n + n]]
+                for indices, run in zip(questions, all_runs, strict=False)
+            ]
+        return replace(record, values=values)
 
-def _values(
-    cell: _Cell, chosen: Sequence[int], records: Sequence[CaptionRecord], name: str, n_values: int
-) -> Runs:
-    """Return the values that a metric reads of the cell's questions, of the chosen captions."""
-    n_runs = len(next(iter(cell.values())))
-    runs: list[list[list[Any]]] = [[[] for _ in chosen] for _ in range(n_runs)]
-    for position, index in enumerate(chosen):
-        for run, questions in enumerate(cell.get(index, ())):
-            for question in questions:
-                first = question * n_values
-                values = records[index].values[name][run][first : first + n_values]
-                runs[run][position].extend(values)
-    return runs
+    return {
+        group: {index: only(records[index], questions) for index, questions in captions.items()}
+        for group, captions in chosen.items()
+    }
 
 
 def _figures(name: str, scores: Sequence[float], interval: Measured) -> dict[str, Figure]:

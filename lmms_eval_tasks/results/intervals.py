@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from math import isfinite, isnan, lcm
 from statistics import fmean
 from typing import Any, Final
@@ -82,11 +83,7 @@ class Measured:
         return {f"{metric}_{name}" if metric else name: value for name, value in figures.items()}
 
     def __str__(self) -> str:
-        """The value, with its 95% interval if it has one.
-
-        >>> str(Measured(value=54.166, low=50.0, high=58.5)), str(Measured(value=54.166))
-        ('54.17 [50.00, 58.50]', '54.17')
-        """
+        """The value, with its 95% interval if it has one: ``54.17 [50.00, 58.50]``."""
         if self.value is None:
             return "nan"
         if self.low is None or self.high is None:
@@ -95,11 +92,7 @@ class Measured:
 
     @property
     def judge_part(self) -> str:
-        """Spread over judge runs, for a table; empty with one run.
-
-        >>> Measured(value=54.166, deviation=0.312, judge_share=0.123).judge_part
-        '0.31 (12%)'
-        """
+        """Spread over judge runs, for a table, such as ``0.31 (12%)``; empty with one run."""
         if self.deviation is None:
             return ""
         share = "" if self.judge_share is None else f" ({self.judge_share:.0%})"
@@ -107,11 +100,7 @@ class Measured:
 
     @property
     def judge_words(self) -> str:
-        """Spread over judge runs, in words.
-
-        >>> Measured(value=54.166, deviation=0.312, judge_share=0.123).judge_words
-        "standard deviation 0.31; 12% of the interval's variance is the judge's"
-        """
+        """Spread over judge runs, in words; empty with one run."""
         words = [] if self.deviation is None else [f"standard deviation {self.deviation:.2f}"]
         if self.judge_share is not None:
             words.append(f"{self.judge_share:.0%} of the interval's variance is the judge's")
@@ -120,16 +109,13 @@ class Measured:
 
 def by_run(metric: str, records: Sequence[CaptionRecord]) -> Runs:
     """Return the values that a metric reads of all captions in each judge run."""
-    captions = [record.values[metric] for record in records]
-    n_runs = max(map(len, captions), default=0)
-    return [[runs[run] if run < len(runs) else () for runs in captions] for run in range(n_runs)]
+    return list(zip_longest(*(record.values[metric] for record in records), fillvalue=()))
 
 
 def scores_of(metric: Metric, runs: Runs, records: Sequence[CaptionRecord]) -> list[float]:
     """Return a metric in each judge run.
 
-    A metric that reads the records' fields gets the values of every record, others those of the
-    captions that have some.
+    A metric that reads fields gets the values of all records, others those that are not empty.
     """
     return [
         metric.score(captions if metric.reads_fields else list(filter(None, captions)), records)
@@ -142,8 +128,7 @@ def measured_over(
 ) -> Measured:
     """Return the plain mean of a metric over tasks, such as that of ``vdc_score``.
 
-    Captions of one video are one cluster, whatever task they are of. ``sets`` are the captions of
-    each task, none of them empty; one set for a pooled group.
+    Captions of one video are one cluster. ``sets`` are the captions of each task, none empty.
     """
     benchmark, sets = weighted(benchmark, sets)
     metric = benchmark.metrics[name]
@@ -165,10 +150,7 @@ def parts_by_video(
     records: Sequence[CaptionRecord],
     videos: Sequence[str] | None = None,
 ) -> RatioParts | None:
-    """Return what each video adds to a metric, ``None`` if it cannot be computed.
-
-    ``videos`` are the ids of all videos, by default those of the captions.
-    """
+    """Return what each of the videos (default: the captions') adds to a metric, if it has parts."""
     of_captions = _parts_by_caption(metric, runs, records)
     if of_captions is None:
         return None
@@ -191,13 +173,9 @@ def _parts_by_caption(
 
 def measured(metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measured]:
     """Return metrics with their intervals, from what each video adds."""
-
-    def n_videos(index: int) -> int:
-        parts = metrics[index][1]
-        return 0 if parts is None else int(parts.any(axis=(0, 2, 3, 4)).sum())
-
     # Metrics over equally many videos share the draws of the bootstrap, the last of which are kept.
-    order = sorted(range(len(metrics)), key=n_videos)
+    n_videos = [0 if p is None else int(p.any(axis=(0, 2, 3, 4)).sum()) for _, p in metrics]
+    order = sorted(range(len(metrics)), key=n_videos.__getitem__)
     by_index = {index: _measured(*metrics[index]) for index in order}
     return [by_index[index] for index in range(len(metrics))]
 
@@ -226,13 +204,9 @@ def contributions(
 ) -> list[float | None] | None:
     """Return the contribution of each caption to a metric, mean over judge runs.
 
-    Contributions are in the metric's unit; their mean is the metric, and their standard deviation
-    over the root of their number is its standard error. They are the videos' own scores for a mean
-    over videos, and linearised for a ratio of sums.
-
-    Returns:
-        One for each record, ``None`` for a caption that does not count. ``None`` if the metric has
-        no value or no ``ratios``.
+    Contributions are in the metric's unit, and linearised for a ratio of sums. Their mean is the
+    metric, and their standard deviation over the root of their number is its standard error. A
+    caption that does not count has ``None``; so have all if the metric has no value.
     """
     benchmark, (records,) = weighted(benchmark, [records])
     metric, runs = benchmark.metrics[name], by_run(name, records)

@@ -1,8 +1,6 @@
 """Files of a run next to lmms-eval's results, and our part of these results.
 
 The judging document has scores with intervals, counts and costs, of JSON's types without ``NaN``.
-lmms-eval has no hook there, so its :class:`EvaluationTracker` is wrapped (:mod:`patches`); it saves
-its own results whatever happens here.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from math import isclose, isfinite, isnan, nan
 from pathlib import Path
@@ -38,14 +36,10 @@ from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
     Measured,
     measured_over,
 )
-from lmms_eval_captions.lmms_eval_tasks.results.scoring import (
-    NOT_JUDGED,
-    signature_of,
-    signatures_of_tasks,
-)
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import NOT_JUDGED, signature_of
 from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import verdict_path, write_verdicts
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import certificate_of
-from lmms_eval_captions.lmms_eval_tasks.signature import OURS, RESULTS
+from lmms_eval_captions.lmms_eval_tasks.signature import OURS, RESULTS, Signature
 from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of, our_benchmarks
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
 
@@ -62,20 +56,14 @@ def completed(
     results: MutableMapping[str, Any],
     datetime_str: str,
 ) -> Iterator[None]:
-    """Complete lmms-eval's results with ours, and record the run once they are saved.
-
-    Its results tracker knows the folder and the start of the run.
-    """
-    folder = None
+    """Complete lmms-eval's results with ours, and record the run once they are saved."""
+    config, folder = tracker.general_config_tracker, None
     if tracker.output_path:
-        folder = Path(tracker.output_path) / (
-            tracker.general_config_tracker.model_name_sanitized or ""
-        )
-    run_s = time.perf_counter() - tracker.general_config_tracker.start_time
-    THIS_RUN.started_s = time.time() - run_s
+        folder = Path(tracker.output_path) / (config.model_name_sanitized or "")
+    THIS_RUN.started_s = time.time() - (time.perf_counter() - config.start_time)
     try:
         run = complete(results, folder=folder, stamp=datetime_str.replace(":", "-"))
-        with with_intervals(results, {} if run is None else metrics_of(run.document)):
+        with with_intervals(results, run):
             yield
         if run is not None:
             THIS_RUN.finished.append(run)
@@ -92,13 +80,8 @@ def complete(
 ) -> FinishedRun | None:
     """Write the run's verdicts, breakdowns and judging document, and name them in its results.
 
-    Args:
-        results: lmms-eval's results, about to be saved and printed; changed in place.
-        folder: Folder of its files, ``None`` without ``--output_path``.
-        stamp: Prefix of their names.
-
-    Returns:
-        The run; ``None`` if it has no task of ours.
+    ``results`` are lmms-eval's, about to be saved and printed; they are changed in place. Without a
+    task of ours there is no run.
     """
     if results.get("config", {}).get("resolved_cli_args", {}).get("predict_only"):
         logs = {
@@ -126,16 +109,18 @@ def complete(
     for task, finished in THIS_RUN.tasks.items():
         # The files of a pooled group's tasks hold its verdicts.
         if folder is not None and task != finished.benchmark.pooled_group:
-            signature = ours.get(task, {}).get("signature")
-            _write_verdicts(
-                verdict_path(folder, stamp, task),
-                {**head, "task": task, "signature": signature},
-                finished,
-            )
-    document = {
-        **head,
-        **judging_document(results, THIS_RUN, ours=ours, finished_s=time.time()),
-    }
+            path = verdict_path(folder, stamp, task)
+            about = {**head, "task": task, "signature": ours.get(task, {}).get("signature")}
+            try:
+                write_verdicts(path, about, finished.benchmark, finished.records)
+            except OSError as error:
+                logger.error(
+                    f"verdicts of {task} cannot be written to {path}: {error}; compare, stability "
+                    "and agree need them or the sample log. Fix that and run again: nothing is "
+                    "asked twice"
+                )
+    judging = judging_document(results, THIS_RUN, ours=ours, finished_s=time.time())
+    document = {**head, **judging}
     results[OURS]["judging"] = _write(document, "judging", folder=folder, stamp=stamp)
     return FinishedRun(document, folder, stamp)
 
@@ -153,7 +138,7 @@ def _ours(results: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
             yield name, {"signature": signature, "breakdown": "none: not scored"}
         elif "unscored,none" in results["results"][name]:
             sizes = [len(task.records) for task in finished]
-            yield name, {"signature": signatures_of_tasks(signatures, sizes)}
+            yield name, {"signature": str(Signature.merge(map(Signature.parse, signatures), sizes))}
 
 
 def _head(results: Mapping[str, Any], captions: Path | None) -> Document:
@@ -165,16 +150,6 @@ def _head(results: Mapping[str, Any], captions: Path | None) -> Document:
         "captions": None if captions is None else str(captions),
         "started": moment(THIS_RUN.started_s),
     }
-
-
-def _write_verdicts(path: Path, head: Document, finished: FinishedTask) -> None:
-    try:
-        write_verdicts(path, head, finished.benchmark, finished.records)
-    except OSError as error:
-        logger.error(
-            f"verdicts of {head['task']} cannot be written to {path}: {error}; compare, stability "
-            "and agree need them or the sample log. Fix that and run again: nothing is asked twice"
-        )
 
 
 def _write(document: Document, kind: str, *, folder: Path | None, stamp: str) -> str:
@@ -197,47 +172,41 @@ def _name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -
     if "metadata" not in config:
         return
     labels = sorted({caption.judge for caption in finished.records})
-    try:
-        judge = finished.benchmark.judge_config(SESSION.settings())
-    except SettingsError:
-        judge = None
     named: dict[str, object] = {"model": " + ".join(labels)}
-    if judge is not None and judge != NO_JUDGE and labels == [judge.label]:
-        names = (*finished.benchmark.judge_defaults, "runs", "temperature")
-        named = {name: getattr(judge, name) for name in names if hasattr(judge, name)}
-        named["model"] = judge.model
+    with suppress(SettingsError):
+        judge = finished.benchmark.judge_config(SESSION.settings())
+        if judge != NO_JUDGE and labels == [judge.label]:
+            names = (*finished.benchmark.judge_defaults, "runs", "temperature")
+            named = {name: getattr(judge, name) for name in names if hasattr(judge, name)}
+            named["model"] = judge.model
     config["metadata"] = {**config["metadata"], "judge": named}
 
 
 def _blank_unavailable(results: Mapping[str, Any], task: str, finished: FinishedTask) -> None:
     """Replace ``nan`` by ``None`` for metrics that cannot be computed here, shown as N/A."""
-    unavailable = {
-        name
-        for name, metric in finished.benchmark.metrics.items()
-        if metric.unavailable(finished.records) is not None
-    }
-    for table in ("results", "groups"):
-        metrics = results.get(table, {}).get(task, {})
-        for key, value in metrics.items():
-            if key.partition(",")[0] in unavailable and isinstance(value, float) and isnan(value):
-                metrics[key] = None
+    for name, metric in finished.benchmark.metrics.items():
+        if metric.unavailable(finished.records) is not None:
+            for table in ("results", "groups"):
+                metrics = results.get(table, {}).get(task, {})
+                if isnan(metrics.get(f"{name},none") or 0.0):
+                    metrics[f"{name},none"] = None
 
 
 @contextmanager
-def with_intervals(
-    results: Mapping[str, Any], measured: Mapping[str, Mapping[str, Measured]]
-) -> Iterator[None]:
+def with_intervals(results: Mapping[str, Any], run: FinishedRun | None) -> Iterator[None]:
     """Have intervals saved as ``<metric>_ci_low`` and ``<metric>_ci_high``, but not printed."""
+    tasks = {} if run is None else run.document["tasks"]
     added: list[tuple[dict[str, Any], str]] = []
     for table in ("results", "groups"):
         for task, metrics in results.get(table, {}).items():
+            measured = tasks.get(task, {}).get("metrics", {})
             for key in list(metrics):
                 name, _, suffix = key.partition(",")
-                metric = measured.get(task, {}).get(name, Measured()) if suffix else Measured()
-                for end, value in ((CI_LOW, metric.low), (CI_HIGH, metric.high)):
-                    if value is not None:
+                ends = measured.get(name, {}) if suffix else {}
+                for end in (CI_LOW, CI_HIGH):
+                    if ends.get(end) is not None:
                         added.append((metrics, f"{name}_{end},{suffix}"))
-                        metrics[added[-1][1]] = value
+                        metrics[added[-1][1]] = ends[end]
     yield
     for metrics, key in added:
         metrics.pop(key, None)
@@ -254,27 +223,19 @@ def judging_document(
 
     ``ours`` is the signature and the breakdown of each task and group, in lmms-eval's order.
     """
-    tasks: dict[str, Document] = {}
-    for name, texts in ours.items():
-        tasks[name] = {
-            **_entry(name, this_run.tasks, results),
-            "signature": texts.get("signature"),
-            "breakdown": texts.get("breakdown"),
-        }
     return {
         "finished": moment(finished_s),
         "seconds": round(finished_s - this_run.started_s, 1),
-        "tasks": tasks,
+        "tasks": {
+            name: {
+                **_entry(name, this_run.tasks, results),
+                "signature": texts.get("signature"),
+                "breakdown": texts.get("breakdown"),
+            }
+            for name, texts in ours.items()
+        },
         "judging": this_run.totals().to_json(),
         "warnings": list(this_run.warnings),
-    }
-
-
-def metrics_of(document: Mapping[str, Any]) -> dict[str, dict[str, Measured]]:
-    """Each task and group of a judging document to its metrics; of ``--predict_only``, none."""
-    return {
-        task: {name: Measured.read(figures) for name, figures in entry.get("metrics", {}).items()}
-        for task, entry in document["tasks"].items()
     }
 
 
@@ -307,7 +268,7 @@ def _entry(name: str, finished: Mapping[str, FinishedTask], results: Mapping[str
             if own is not None or metric in scores
         },
         **_counts(records),
-        "doubts": [] if own is None else doubts_of(own.records),
+        "doubts": [] if own is None else [*doubts_of(own.records).values()],
         "note": "" if own is None else own.note,
         "tasks": tasks,
         **_sampled(members, scores.get(headline or "")),
@@ -321,9 +282,10 @@ def _sampled(members: Sequence[FinishedTask], score: float | None) -> Document:
     certificate = certificate_of(members[0].benchmark, [member.records for member in members])
     if certificate is None:
         return {}
+    value = certificate["value"]
     if score is None:
         certificate = {**certificate, "value": None, "half_width": None}
-    elif certificate["value"] is not None and not _is_same(certificate["value"], score):
+    elif value is not None and not isclose(value, score, rel_tol=1e-6):
         # Such as a mean that weighs tasks by their captions, in a group of the user's own.
         return {}
     return {"sampled": certificate}
@@ -362,7 +324,7 @@ def _measured(members: Sequence[FinishedTask], metric: str, value: float | None)
         found = Measured.none("the tasks are of several benchmarks")
     else:
         found = measured_over(benchmark, metric, [member.records for member in members])
-        if found.low is not None and not _is_same(value, found.value or nan):
+        if found.low is not None and not isclose(value, found.value or nan, rel_tol=1e-6):
             # Such as a mean that weighs tasks by their captions, in a group of the user's own.
             found = Measured.none("the number is no plain mean of the tasks' numbers")
     has_runs = any(record.runs > 1 for member in members for record in member.records)
@@ -371,10 +333,6 @@ def _measured(members: Sequence[FinishedTask], metric: str, value: float | None)
         "standard_error": found.standard_error,
         **found.beside(has_runs=has_runs),
     }
-
-
-def _is_same(first: float, second: float) -> bool:
-    return isclose(first, second, rel_tol=1e-6)
 
 
 def _scores(shown: Mapping[str, object]) -> dict[str, float | None]:

@@ -3,11 +3,9 @@
 lmms-eval (0.7.3) looks at two places. ``Stderr_CLT`` is the standard error of ``score`` in a
 metric's items. And ``--baseline`` compares ``score`` of the samples with that of another run's
 sample log: its mean times 100 is taken for the metric, so a sample's ``score`` is a hundredth of
-what the caption contributes to the headline. A caption that does not count has neither.
-
-For a baseline it reads one file for all tasks of a run, takes 0 for a caption where it finds no
-number, and prints one comparison, that of ``score``, next to every metric of a task. Here like is
-compared with like, or the reason is given why not.
+what the caption contributes to the headline. A caption that does not count has neither. Of a
+baseline it reads one file for all tasks, takes 0 for a caption where it finds no number, and prints
+one comparison, that of ``score``, next to every metric of a task.
 """
 
 from __future__ import annotations
@@ -17,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from loguru import logger
-
 from lmms_eval_captions.judges.errors import CaptionError
 from lmms_eval_captions.judges.files import json_lines
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
@@ -26,7 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import contributions
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import has_score
-from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE, join_fields
+from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 from lmms_eval_captions.model_wrappers.caption_files.columns import listed
 from lmms_eval_captions.model_wrappers.caption_files.paths import newest_logs
@@ -35,15 +31,10 @@ SCORE: Final = "score"
 _PERCENT: Final = 100.0
 _DIGITS: Final = 12
 """Leaves out the noise of rounding, which is a difference to who compares equal captions."""
+_JUDGING: Final = ("judge", "runs", "protocol", "questions")
+"""Fields of an item that two captions must share to be comparable, next to its ``extras``."""
 _NAME: Final = "paired_baseline"
 """Key of the baseline's name in lmms-eval's results; missing if nothing was compared."""
-_JUDGING: Final = ("judge", "runs", "protocol")
-"""Fields that two judged captions must share to be comparable, next to
-the further fields of their signatures."""
-_READ: Final = (*_JUDGING, "extras", "questions", "video_id")
-
-Documents = Mapping[object, Mapping[str, object]]
-"""lmms-eval's number of a document to what is known of how its caption was judged."""
 
 
 def score_items(
@@ -71,16 +62,14 @@ def score_samples(
         if not any(SCORE in item for item in items):
             score_items(benchmark, metric, items)
     for sample in logged:
-        value = sample[benchmark.headline].get(SCORE)
-        if value is None:
+        item = sample[benchmark.headline]
+        if SCORE in item:
+            sample[SCORE] = round(item[SCORE] / _PERCENT, _DIGITS)
+            THIS_RUN.scored.setdefault(item["task"], {})[sample["doc_id"]] = item
+        else:
             # lmms-eval's loader takes 0 for a line without a score that has a target. The video
             # stands in the items, too.
             sample["target"] = ""
-        else:
-            sample[SCORE] = round(value / _PERCENT, _DIGITS)
-            task = sample[benchmark.headline]["task"]
-            documents = THIS_RUN.documents.setdefault(task, {})
-            documents[sample["doc_id"]] = sample[benchmark.headline]
 
 
 @contextmanager
@@ -129,24 +118,7 @@ def baseline_log(path: Path, task: str) -> Path:
                 f"{listed(logs)}; give a folder of a run of {task} with --log_samples"
             )
         path = logs[task]
-    then, now = _scored(path, task), THIS_RUN.documents.get(task, {})
-    for number, judged in now.items():
-        # lmms-eval takes documents of one number for one.
-        video, video_then = judged["video_id"], then.get(number, judged)["video_id"]
-        if video != video_then:
-            raise CaptionError(
-                f"{path}: expected a run over the same data to compare with, but document {number} "
-                f"is video {video_then!r:.60} there and {video!r:.60} here; judge both with one "
-                "LMMS_CAPTIONS_DATA"
-            )
-    _warn_of_other_judging(task, then, now)
-    return path
-
-
-def _scored(path: Path, task: str) -> Documents:
-    """Return how the captions of a sample log's scored lines were judged."""
-    headline = our_benchmarks()[task].headline
-    scored: dict[object, Mapping[str, object]] = {}
+    then: dict[object, Mapping[str, object]] = {}
     for _, sample in json_lines(path):
         if not isinstance(sample, dict):
             continue
@@ -157,47 +129,40 @@ def _scored(path: Path, task: str) -> Documents:
                 f"{path}: expected a sample log of {task} to compare with, got one of {logged!r}; "
                 "give the run's folder, or one task and its log"
             )
-        score, judged = sample.get(SCORE), sample.get(headline)
-        if isinstance(score, int | float) and isinstance(judged, dict):
-            scored[sample.get("doc_id")] = {name: judged.get(name) for name in _READ}
-    if scored:
-        return scored
-    raise CaptionError(
-        f"{path}: expected a sample log with a score for each caption, found none: it is of an "
-        "earlier version, of --predict_only, or had no score. Judge its captions again with "
-        f"--model caption_file --model_args path={path}; stored verdicts cost nothing"
-    )
-
-
-def _warn_of_other_judging(task: str, then: Documents, now: Documents) -> None:
-    common = [number for number in now if number in then]
-    was, is_now = (_judging([of[number] for number in common]) for of in (then, now))
-    other = [
-        f"{name} {was.get(name, 'none')!r:.60}, now {is_now.get(name, 'none')!r:.60}"
-        for name in dict.fromkeys((*is_now, *was))
-        if was.get(name) != is_now.get(name)
-    ]
-    n_other = sum(
-        now[number].get("questions") != then[number].get("questions") for number in common
-    )
-    if n_other:
-        other.append(f"other questions about {n_other:,} of {len(common):,} videos")
-    if other:
-        words = (
-            f"{task}: the --baseline was judged otherwise than this run ({', '.join(other)}): the "
-            "difference is not the captions' alone. Judge both in one way"
+        judged = sample.get(our_benchmarks()[task].headline)
+        if isinstance(sample.get(SCORE), int | float) and isinstance(judged, dict):
+            then[sample.get("doc_id")] = judged
+    if not then:
+        raise CaptionError(
+            f"{path}: expected a sample log with a score for each caption, found none: it is of an "
+            "earlier version, of --predict_only, or had no score. Judge its captions again with "
+            f"--model caption_file --model_args path={path}; stored verdicts cost nothing"
         )
-        logger.warning("{}", words)
-        THIS_RUN.warn(words)
+    other: set[str] = set()
+    for number, item in THIS_RUN.scored.get(task, {}).items():
+        item_then = then.get(number, item)
+        video, video_then = item["video_id"], item_then.get("video_id")
+        # lmms-eval takes documents of one number for one.
+        if video_then != video:
+            raise CaptionError(
+                f"{path}: expected a run over the same data to compare with, but document {number} "
+                f"is video {video_then!r:.60} there and {video!r:.60} here; judge both with one "
+                "LMMS_CAPTIONS_DATA"
+            )
+        now, before = _judging(item), _judging(item_then)
+        other.update(name for name in {**now, **before} if now.get(name) != before.get(name))
+    if other:
+        THIS_RUN.warn(
+            f"{task}: the --baseline was judged otherwise than this run (other "
+            f"{', '.join(sorted(other))}): the difference is not the captions' alone. Judge both in one way"
+        )
+    return path
 
 
-def _judging(captions: Sequence[Mapping[str, object]]) -> dict[str, str]:
-    """Return all that affects the captions' scores, except their words."""
-    values: dict[str, set[str]] = {}
-    for judged in captions:
-        extras = judged.get("extras")
-        named = {name: judged.get(name) for name in _JUDGING}
-        for name, value in {**named, **(extras if isinstance(extras, dict) else {})}.items():
-            if value != UNAVAILABLE:  # of a metric that is not compared
-                values.setdefault(name, set()).add(str(value))
-    return join_fields(values)
+def _judging(item: Mapping[str, object]) -> dict[str, object]:
+    """Return what affects a caption's score, except its words."""
+    extras = item.get("extras")
+    named = {name: item.get(name) for name in _JUDGING}
+    more = extras if isinstance(extras, dict) else {}
+    # A metric that is unavailable is not compared.
+    return named | {name: value for name, value in more.items() if value != UNAVAILABLE}

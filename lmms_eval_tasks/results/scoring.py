@@ -12,7 +12,7 @@ from loguru import logger
 
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubt_names, suspicious
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubts_of, suspicious
 from lmms_eval_captions.lmms_eval_tasks.judging.reasons import reasons_of, why_unscored
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
@@ -100,9 +100,8 @@ def total_unscored(records: Sequence[CaptionRecord]) -> int:
             f"were not sent and {count_as}"
         )
     if n_unscored and THIS_RUN.is_new(_no_score(records)):
-        logger.warning(
-            f"{task}: {n_unscored} of {n_questions} questions are unscored. {_why(records)}"
-        )
+        why = why_unscored(*reasons_of(records))
+        logger.warning(f"{task}: {n_unscored} of {n_questions} questions are unscored. {why}")
     return n_unscored
 
 
@@ -116,7 +115,7 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
     task = records[0].task if records else "no caption:"
     why = (
         f"{n_unscored} of {n_questions} questions are unscored, at most {max_unscored():.2%} may "
-        f"be (LMMS_CAPTIONS_MAX_UNSCORED). {_why(records)}"
+        f"be (LMMS_CAPTIONS_MAX_UNSCORED). {why_unscored(*reasons_of(records))}"
     )
     if records and not n_questions:
         why = f"there is no question about any of the {len(records)} captions"
@@ -132,7 +131,7 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
 def _no_score(records: Sequence[CaptionRecord]) -> str:
     """Return the key of a message that is logged once per task, whichever metric comes first."""
     task = records[0].task if records else ""
-    return f"{task}: {len(records)} captions, {_counts(records)}. {_why(records)}"
+    return f"{task}: {len(records)} captions, {_counts(records)}, {reasons_of(records)}"
 
 
 def has_score(records: Sequence[CaptionRecord]) -> bool:
@@ -159,11 +158,7 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
         n_all = sum(record.n_population or record.n_questions for record in records)
         # Nothing was asked about captions that are empty or missing.
         n_asked = sum(record.n_questions for record in records if record.n_population)
-        asked = Share(n_asked, n_all).words
-        extras = {**extras, ASKED: asked}
-    questions = [record.questions for record in records if record.questions]
-    doubts = doubt_names(records)
-    n_suspicious, _ = suspicious(records)
+        extras[ASKED] = Share(n_asked, n_all).words
     first, n_captions = records[0], len(records)
     fields = {
         "judge": " + ".join(sorted({record.judge for record in records})),
@@ -179,11 +174,12 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     fields["unscored"] = str(Share(n_unscored, n_questions))
     if captions is not None:
         fields[CAPTIONS] = captions
-    if questions:
+    if questions := [record.questions for record in records if record.questions]:
         fields[QUESTIONS] = digest_of_all(questions)
     fields |= selection_of(args)
-    if doubts:
+    if doubts := doubts_of(records):
         fields[DOUBTS] = "+".join(sorted(doubts))
+    n_suspicious, _ = suspicious(records)
     if n_suspicious:
         fields[SUSPICIOUS] = str(Share(n_suspicious, n_captions))
     fields[DISTRIBUTION] = package_version()
@@ -193,16 +189,6 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
 def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
     """Return the sum over the tasks of a group, as its aggregation."""
     return sum(values)
-
-
-def signatures_of_tasks(values: Sequence[str], sizes: Sequence[int]) -> str:
-    """Return the signatures of a group's tasks, with their numbers of captions, as one.
-
-    >>> values = ["a|judge:j|runs:1|empty:1/2", "b|judge:j|runs:3|unscored:0/9"]
-    >>> signatures_of_tasks(values, [2, 3])
-    'judge:j|runs:1+3|empty:1/5'
-    """
-    return str(Signature.merge(map(Signature.parse, values), sizes))
 
 
 def _counts(records: Sequence[CaptionRecord]) -> tuple[int, int]:
@@ -218,8 +204,3 @@ def extras_of(records: Sequence[CaptionRecord]) -> dict[str, str]:
         for name, value in record.extras.items():
             values.setdefault(name, set()).add(value)
     return join_fields(values)
-
-
-def _why(records: Sequence[CaptionRecord]) -> str:
-    """Return the reasons of unscored questions, and their remedies."""
-    return why_unscored(*reasons_of(records))

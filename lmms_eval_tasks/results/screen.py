@@ -9,13 +9,13 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from lmms_eval_captions.judges.endpoint.progress import cost_words
-from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.judging.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedRun
@@ -64,20 +64,19 @@ def screen_of(run: FinishedRun, width: int | None = None) -> str:
         n_more = len(warnings) - _MOST_WARNINGS
         more = f"  {n_more} more lines of warnings and doubts are in the judging file"
         warnings = [*warnings[:_MOST_WARNINGS], more]
-    return "\n".join(
-        [
-            "",
-            *_title(document, width),
-            *table_lines(tasks, width),
-            *_notes(tasks, width),
-            "",
-            *_judging(document, width),
-            *_unscored(tasks, width),
-            *warnings,
-            *_files(run),
-            *_next_steps(run),
-        ]
-    )
+    blocks = [
+        [""],
+        _title(document, width),
+        table_lines(tasks, width),
+        _notes(tasks, width),
+        [""],
+        _judging(document, width),
+        _unscored(tasks, width),
+        warnings,
+        _files(run),
+        _next_steps(run),
+    ]
+    return "\n".join(chain.from_iterable(blocks))
 
 
 def _wrapped(label: str, text: str, width: int) -> list[str]:
@@ -97,11 +96,7 @@ def _title(document: Mapping[str, Any], width: int) -> list[str]:
 
 
 def _captioner(document: Mapping[str, Any]) -> str:
-    """Return the name of the caption file, class or checkpoint, else the model's.
-
-    >>> _captioner({"model": "caption_file", "model_args": "path=runs/a.jsonl,missing=drop"})
-    'a.jsonl'
-    """
+    """Return the name of the caption file, class or checkpoint, else the model's."""
     given = document.get("model_args") or {}
     if not isinstance(given, dict):
         given = dict(pair.partition("=")[::2] for pair in str(given).split(","))
@@ -250,8 +245,7 @@ def _files(run: FinishedRun) -> Iterator[str]:
 
 def _next_steps(run: FinishedRun) -> Iterator[str]:
     """Commands that are useful now; none of them asks a judge."""
-    tasks, program = run.document["tasks"], _typed("lmms-eval-captions")
-    lines = []
+    program, lines = _typed("lmms-eval-captions"), []
     if run.folder is not None:
         folder = shlex.quote(near(run.folder))
         others = _other_results(run.folder)
@@ -260,19 +254,8 @@ def _next_steps(run: FinishedRun) -> Iterator[str]:
         if any(run.folder.glob(f"{run.stamp}_samples_*.jsonl")):
             lines.append(f"{program} report {' '.join([*others, folder])} -o report.html")
         lines.append(f"{program} check {folder}")
-    captions = run.document["captions"]
-    if captions is not None and any(is_offline(_judge(task)) for task in tasks.values()):
-        names = ",".join(_selected(tasks))
-        path = shlex.quote(near(Path(captions)))
-        lines.append(
-            f"{program} estimate --tasks {names} --captions {path} --judge MODEL  # a real judge"
-        )
     for index, line in enumerate(lines):
         yield f"{'next: ' if index == 0 else '      '}{line}"
-
-
-def _judge(task: Mapping[str, Any]) -> str:
-    return str(task["judge"]).partition(" ")[0]
 
 
 def _other_results(folder: Path) -> list[str]:
@@ -281,14 +264,6 @@ def _other_results(folder: Path) -> list[str]:
         found = {path.parent for path in folder.parent.glob("*/*_judging.json")} - {folder}
         return sorted(near(path) for path in found)[:3]
     return []
-
-
-def _selected(tasks: Tasks) -> Sequence[str]:
-    """Return the fewest tasks and groups that stand for all of these."""
-    leaves = {name: set(task["tasks"] or [name]) for name, task in tasks.items()}
-    return [
-        name for name, own in leaves.items() if not any(own < others for others in leaves.values())
-    ]
 
 
 def _typed(program: str) -> str:

@@ -14,10 +14,8 @@ def text_table(
 ) -> list[str]:
     """Return the lines of a table, without blanks at their ends.
 
-    Args:
-        rows: Cells, as many in each row; the first row is usually the header.
-        n_left: Number of columns, from the left, that are aligned left (default: all).
-        widths: Least characters of each column (default: those of the longest cell).
+    The first ``n_left`` columns (default: all) are aligned left. Columns have at least ``widths``
+    characters (default: those of the longest cell).
 
     >>> text_table([("task", "calls"), ("vdc", "8")], n_left=1)
     ['task  calls', 'vdc       8']
@@ -35,9 +33,5 @@ def text_table(
 
 
 def in_markdown(text: str) -> str:
-    r"""Return a text that Markdown shows as it is.
-
-    >>> in_markdown("a_b|c*")
-    'a\\_b\\|c\\*'
-    """
+    """Return a text that Markdown shows as it is."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from lmms_eval_captions.judges.files import whole, write_atomically
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import extras_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample
 
 METADATA: Final = b"lmms_eval_captions"
 """Key of the JSON object that says what was judged, in the file's metadata."""
@@ -40,8 +39,7 @@ def verdict_path(folder: Path, stamp: str, task: str) -> Path:
 def value_columns(benchmark: Benchmark[Any, Any]) -> dict[str, str]:
     """Column that each metric reads: ``verdict`` for labels, ``score`` for the only number.
 
-    Metrics that read the same values share a column. Several numbers, such as the dimensions of
-    G-VEval, are columns named like their metrics.
+    Several numbers, such as the dimensions of G-VEval, are columns named like their metrics.
     """
     sources = {name: benchmark.source_of_values(name) for name in benchmark.metrics}
     numeric = {source for source in sources.values() if not benchmark.metrics[source].labels}
@@ -58,13 +56,7 @@ def write_verdicts(
     benchmark: Benchmark[Any, Any],
     records: Sequence[CaptionRecord],
 ) -> None:
-    """Write the verdicts of a task.
-
-    Args:
-        path: See :func:`verdict_path`.
-        head: What was judged: task, model and its arguments, signature.
-        benchmark: The task's.
-        records: Its captions.
+    """Write the verdicts of a task; ``head`` is the task, the model and its arguments.
 
     Raises:
         OSError: If the file cannot be written.
@@ -98,12 +90,9 @@ def write_verdicts(
 
 
 def _rows(
-    index: int,
-    record: CaptionRecord,
-    columns: Mapping[str, str],
-    benchmark: Benchmark[Any, Any],
-) -> Iterator[Row]:
-    """Yield a row per judge run and question; of a caption without any, one that says so."""
+    index: int, record: CaptionRecord, columns: Mapping[str, str], benchmark: Benchmark[Any, Any]
+) -> list[Row]:
+    """Return a row per judge run and question; of a caption without any, one that says so."""
     caption: Row = {
         "video": record.video_id,
         "caption": index,
@@ -115,41 +104,38 @@ def _rows(
         "is_dropped": bool(record.n_dropped),
         **_fields(record),
     }
-    metrics, sample = benchmark.metrics, Sample.of(record)
+    metrics, sample = benchmark.metrics, record.sample
     sources = {columns[name]: name for name in reversed(list(metrics))}
     n_runs = max(map(len, record.values.values()), default=0)
-    is_silent = True
-    of_sample: dict[str, Sequence[Any]] = {}
-    if sample is not None:
-        for name, runs in sample.cheap.items():
-            column = f"{CHEAP}{columns[name]}"
-            of_sample[column] = _by_question(runs[0], metrics[name].n_values)
+    rows: list[Row] = []
     for run in range(n_runs):
-        of_run = {
+        verdicts = {
             column: _by_question(record.values[name][run], metrics[name].n_values)
             for column, name in sources.items()
         }
-        of_run |= {section: names[run] for section, names in record.groups.items()}
-        n_questions = len(next(iter(of_run.values())))
-        of_run["reason"] = (record.unscored_because or [[None] * n_questions] * n_runs)[run]
-        for question in range(n_questions):
-            is_silent = False
-            row = {
-                **caption,
-                "run": run,
-                "question_index": question,
-                "question": record.asked[question] if question < len(record.asked) else None,
-                **{column: values[question] for column, values in of_run.items()},
-            }
-            if record.tokens:
-                row["input_tokens"], row["output_tokens"] = record.tokens[run][question]
-            if sample is not None:
-                row["weight"] = sample.weights[question]
-                row |= {"stratum": sample.stratum, "rank": sample.rank, "lam": sample.lam}
-                row |= {column: values[question] for column, values in of_sample.items()}
-            yield row
-    if is_silent:
-        yield {**caption, "run": n_runs - 1 if n_runs else None}
+        n = len(next(iter(verdicts.values())))
+        of_run: dict[str, Sequence[object]] = {
+            "run": [run] * n,
+            "question_index": range(n),
+            "question": [*record.asked, *[None] * n][:n],
+            **verdicts,
+            **{section: names[run] for section, names in record.groups.items()},
+            "reason": record.unscored_because[run] if record.unscored_because else [None] * n,
+        }
+        if record.tokens:
+            of_run["input_tokens"] = [n_input for n_input, _ in record.tokens[run]]
+            of_run["output_tokens"] = [n_output for _, n_output in record.tokens[run]]
+        if sample is not None:
+            of_run["weight"] = sample.weights
+            of_run |= {name: [getattr(sample, name)] * n for name in ("stratum", "rank", "lam")}
+            for name, cheap in sample.cheap.items():
+                of_question = _by_question(cheap[0], metrics[name].n_values)
+                of_run[f"{CHEAP}{columns[name]}"] = of_question
+        rows += [
+            {**caption, **dict(zip(of_run, values, strict=True))}
+            for values in zip(*of_run.values(), strict=True)
+        ]
+    return rows or [{**caption, "run": n_runs - 1 if n_runs else None}]
 
 
 def _by_question(values: Sequence[Any], n_values: int) -> Sequence[Any]:

@@ -35,15 +35,11 @@ class Model:
 def parse_models(
     option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str] | None = None
 ) -> tuple[Model, ...]:
-    """Return the models that an option names, in its order.
+    """Return the models that an option names, ``NAME[@URL[#VARIABLE]][,...]``, in its order.
 
-    Args:
-        option: The option, for messages.
-        text: ``NAME[@URL[#VARIABLE]][,...]``; replicas of an address are separated by ``;``. The
-            variable holds the key that is sent there. Without a variable no key is sent, except
-            to OpenAI and to the usual endpoint.
-        endpoint: The usual endpoint, for models without an address.
-        environ: Variables (default: the process's own).
+    Replicas of an address are separated by ``;``. The variable holds the key that is sent there;
+    without one no key is sent, except to OpenAI and to the usual endpoint, that of models without
+    an address.
 
     Raises:
         SettingsError: If no model is named, one is named twice, or its endpoint cannot be used.
@@ -71,15 +67,6 @@ def split_address(text: str) -> tuple[str, str]:
     return (text[: at.start()].strip(), text[at.end() :].strip()) if at else (text.strip(), "")
 
 
-def is_variable_name(text: str) -> bool:
-    """Return whether a text looks like the name of a variable, and not like a key.
-
-    >>> is_variable_name("MY_KEY"), is_variable_name("sk-secret"), is_variable_name("gsk_secret")
-    (True, False, False)
-    """
-    return _VARIABLE.fullmatch(text) is not None
-
-
 def _model(option: str, text: str, endpoint: Endpoint, environ: Mapping[str, str]) -> Model:
     name, address = split_address(text)
     if not name or "://" in name or "#" in name:
@@ -103,7 +90,7 @@ def _endpoint(option: str, address: str, usual: Endpoint, environ: Mapping[str, 
             return replace(usual, urls=urls)
         is_openai = set(endpoint_names(urls)) == set(endpoint_names([OPENAI.default_url]))
         key_name = OPENAI.key_variables[0] if is_openai else _NO_VARIABLE
-    elif not (is_variable_name(key_name) or key_name in environ):
+    elif not (_VARIABLE.fullmatch(key_name) or key_name in environ):
         # It may be the key itself, which is not shown.
         raise SettingsError(
             f"{option}: expected the name of a variable behind an address's #, such as MY_KEY, got "

@@ -24,18 +24,13 @@ from lmms_eval_captions.judges.errors import JudgeStoppedError, SettingsError
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.records import Values
+from lmms_eval_captions.lmms_eval_tasks.records import Sample, Values
 from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import (
     Model,
     parse_models,
     split_address,
 )
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
-    Estimate,
-    Sample,
-    estimate,
-    weighted_run,
-)
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Estimate, estimate, weighted_run
 
 J = TypeVar("J", bound=Judgement)
 
@@ -58,25 +53,20 @@ def cheap_judge(settings: JudgeSettings, judge: str) -> Model | None:
     Raises:
         SettingsError: If it cannot be asked, or is the judge itself, by its name.
     """
-    text = settings.cheap_judge
-    if text is None:
+    if settings.cheap_judge is None:
         return None
-    models = parse_models(_VARIABLE, text, settings.endpoint)
-    if len(models) > 1:
-        raise SettingsError(f"{_VARIABLE}: expected one model, got {len(models)}")
-    if models[0].name == judge:
+    model, *others = parse_models(_VARIABLE, settings.cheap_judge, settings.endpoint)
+    if others:
+        raise SettingsError(f"{_VARIABLE}: expected one model, got {len(others) + 1}")
+    if model.name == judge:
         raise SettingsError(
-            f"{_VARIABLE}: expected another model than the judge, got {models[0].name!r} for both"
+            f"{_VARIABLE}: expected another model than the judge, got {judge!r} for both"
         )
-    return models[0]
+    return model
 
 
 def name_of(cheap: str) -> str:
-    """Return the model's name in the setting, without its address.
-
-    >>> name_of("small@http://me:secret@127.0.0.1:8000/v1#KEY"), name_of("small@2024")
-    ('small', 'small@2024')
-    """
+    """Return the model's name in the setting, without its address."""
     return split_address(cheap)[0]
 
 
@@ -85,18 +75,12 @@ def sample_words(settings: JudgeSettings) -> str:
     if settings.precision is None:
         return ""
     cheap = settings.cheap_judge
-    return (
-        f"as many questions as give the headline within {settings.precision:g} points"
-        f"{f', all of them asked of {name_of(cheap)}' if cheap else ''}"
-    )
+    asked = f", all of them asked of {name_of(cheap)}" if cheap else ""
+    return f"as many questions as give the headline within {settings.precision:g} points{asked}"
 
 
 def can_be_sampled(benchmark: Benchmark[Any, Any]) -> bool:
-    """Return whether a sample of the questions gives a benchmark's headline.
-
-    It does if a judge is asked, the questions are known in advance, and the headline is a ratio of
-    sums over verdicts.
-    """
+    """Return whether a sample of the questions gives a benchmark's headline."""
     headline = benchmark.metrics[benchmark.headline]
     is_ratio = headline.ratios is not None and not headline.reads_fields
     return is_ratio and benchmark.counts_ahead and benchmark.measure is None
@@ -109,14 +93,14 @@ class PendingCaption(Generic[J]):
     task: str
     video_id: str
     names: Sequence[str]
-    """Shape (n_questions,): texts of the questions."""
+    """Texts of the questions."""
     n_runs: int
     chains: Sequence[Chain[Sequence[J]]]
-    """Shape (n_runs * n_questions,): requests to the judge, those of the first run first."""
+    """Requests to the judge, those of the first run first."""
     submit: Callable[[Sequence[Chain[Sequence[J]]]], Future[list[Sequence[J]]]]
     """Hands some of the chains to the judge; never waits."""
     cheap: Future[list[Sequence[J]]] | None
-    """Judgements of the cheap judge on all questions, in one judge run; ``None`` without one."""
+    """Judgements of the cheap judge, if there is one, on all questions in one judge run."""
     answered: dict[int, Sequence[J]] = field(default_factory=dict)
     """Index of a chain to its judgements."""
     sample: Sample | None = None
@@ -139,18 +123,13 @@ class SamplingPlans:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        # By the identity of its benchmark, as variants share a name.
         self._open: dict[int, _Plan] = {}
-        """Plan by the identity of its benchmark, as variants share a name."""
 
     def hold(
         self, benchmark: Benchmark[Any, J], caption: PendingCaption[J], settings: JudgeSettings
     ) -> Callable[[], None]:
-        """Take a caption; never waits.
-
-        Returns:
-            A function that waits until the caption's ``sample`` is set; it raises what ended
-            judging.
-        """
+        """Take a caption; return what waits for its ``sample`` and raises what ended judging."""
         with self._lock:
             plan = self._open.setdefault(id(benchmark), _Plan(benchmark, settings))
             plan.captions.append(caption)
@@ -193,19 +172,14 @@ class _Plan:
         Raises:
             JudgeStoppedError: If it gave hardly any verdict: a larger sample would be paid for.
         """
-        judged = [
-            list(chain.from_iterable(caption.cheap.result()))
-            for caption in self.captions
-            if caption.cheap is not None
-        ]
-        reasons = Counter(j.reason for caption in judged for j in caption if j.reason is not None)
-        n_judgements = sum(map(len, judged))
-        if reasons.total() > _MOST_UNSCORED * n_judgements:
+        judged = [[*chain.from_iterable(c.cheap.result())] for c in self.captions if c.cheap]
+        reasons = Counter(j.reason for judgements in judged for j in judgements if j.reason)
+        n = sum(map(len, judged))
+        if reasons.total() > _MOST_UNSCORED * n:
             raise JudgeStoppedError(
-                f"the cheap judge (LMMS_CAPTIONS_CHEAP_JUDGE) gave no verdict on "
-                f"{reasons.total():,} of {n_judgements:,} questions, and the judge was asked none: "
-                f"correct that or unset it; all replies are kept. The most frequent reason: "
-                f"{reasons.most_common(1)[0][0]}"
+                f"the cheap judge ({_VARIABLE}) gave no verdict on {reasons.total():,} of {n:,} "
+                "questions, and the judge was asked none: correct that or unset it; all replies "
+                f"are kept. The most frequent reason: {reasons.most_common(1)[0][0]}"
             )
         return [
             {
@@ -286,8 +260,8 @@ class _Plan:
 
     def _has_too_few_verdicts(self) -> bool:
         """Return whether there will be no score, so that no more is paid for."""
-        answers = chain.from_iterable(caption.answered.values() for caption in self.captions)
-        judged = list(chain.from_iterable(answers))
+        answers = (caption.answered.values() for caption in self.captions)
+        judged = [j for answered in answers for judgements in answered for j in judgements]
         n_unscored = sum(judgement.reason is not None for judgement in judged)
         return n_unscored > max(_MOST_UNSCORED, self._settings.max_unscored) * len(judged)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from math import isfinite, nan
 from typing import Any, Final, NamedTuple, cast
@@ -18,47 +18,9 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
     Parts,
     Ratios,
 )
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Item, Values
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Sample
 from lmms_eval_captions.lmms_eval_tasks.signature import CHEAP, PRECISION
 from lmms_eval_captions.metrics.parts import Floats, Indices
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """The asked questions of one caption, as its record's ``sample`` holds them."""
-
-    weights: list[float]
-    """Shape (n_questions,): questions that each verdict stands for; 0 if it was not asked."""
-    stratum: int = 0
-    """Task of the process, from 0: questions are drawn at random within it."""
-    rank: int = 0
-    """Process that drew them."""
-    lam: float = 0.0
-    """Trust in the cheap judge, in [0, 1]."""
-    cheap: Mapping[str, Values] = field(default_factory=dict)
-    """Values that each metric reads of the cheap judge's verdicts on all questions, in one judge
-    run; empty without one."""
-
-    @property
-    def is_whole(self) -> bool:
-        """True if all questions were asked."""
-        return not self.cheap and all(weight == 1 for weight in self.weights)
-
-    def to_item(self) -> Item:
-        """Return the sample as records hold it."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, record: CaptionRecord) -> Sample | None:
-        """Return the sample of a record, ``None`` if all questions were asked."""
-        return cls(**cast("dict[str, Any]", record.sample)) if record.sample else None
-
-    def of_metric(self, name: str) -> Sample:
-        """Return the sample with the cheap judge's values of one metric alone."""
-        return replace(
-            self, cheap={metric: v for metric, v in self.cheap.items() if metric == name}
-        )
-
 
 _Z_95: Final = 1.96
 _FEW_ASKED: Final = 50
@@ -70,14 +32,12 @@ _NOBODY: Final = CaptionRecord(
 
 
 class Weighted(NamedTuple):
-    """One question in one judge run, as parts of a metric."""
+    """One question in one judge run: its parts of a metric by the judge and by the cheap judge."""
 
     top: float
     bottom: float
-    """Numerator and denominator by the judge's verdict."""
     cheap_top: float
     cheap_bottom: float
-    """The same by the cheap judge's verdict."""
     weight: float
     """Questions that it stands for, 0 if it was not asked."""
     lam: float
@@ -97,12 +57,11 @@ def weighted(
         return benchmark, sets
 
     def with_weights(record: CaptionRecord) -> CaptionRecord:
-        sample = Sample.of(record)
         values = {
-            name: [weighted_run(benchmark.metrics[name], name, run, sample) for run in runs]
+            name: [weighted_run(benchmark.metrics[name], name, run, record.sample) for run in runs]
             for name, runs in record.values.items()
         }
-        return replace(record, values=values, sample={})
+        return replace(record, values=values, sample=None)
 
     metrics = {name: weighted_metric(metric) for name, metric in benchmark.metrics.items()}
     return benchmark.variant(metrics=metrics), [[*map(with_weights, records)] for records in sets]
@@ -142,14 +101,10 @@ def counts_in(runs: Sequence[Sequence[Sequence[object]]], n_values: int) -> tupl
 
     ``runs`` are the values that a metric reads, weighted or not, ``n_values`` of each question.
     """
-    n_asked, n_unscored = [], 0
-    for run in runs:
-        questions = [value for values in run for value in values[::n_values]]
-        n_asked.append(sum(not isinstance(v, Weighted) or v.weight > 0 for v in questions))
-        n_unscored += sum(
-            v.is_unscored if isinstance(v, Weighted) else v is None for v in questions
-        )
-    return max(n_asked), n_unscored
+    verdicts = [[value for values in run for value in values[::n_values]] for run in runs]
+    asked = [[v for v in run if not isinstance(v, Weighted) or v.weight > 0] for run in verdicts]
+    unscored = [v for run in asked for v in run if v is None or getattr(v, "is_unscored", False)]
+    return max(map(len, asked)), len(unscored)
 
 
 def _can_be_weighted(metric: Metric) -> bool:
@@ -189,8 +144,7 @@ def _scaled(metric: Metric, cell: Indices, *columns: Floats) -> tuple[Floats, ..
     """Return the columns of :class:`Weighted` such that a metric is a ratio of their sums.
 
     In a mean over videos, each caption counts once, and its scored questions stand for its unscored
-    ones. ``cell`` is the caption and judge run of each question, as one number. The last two
-    columns are what each question adds to numerator and denominator over all questions.
+    ones. ``cell`` is a question's caption and judge run. The last two columns are those to sum.
     """
     top, bottom, cheap_top, cheap_bottom, weight, lam, is_unscored = columns
     if isinstance(metric.ratios, MeanOfMeans):
@@ -232,10 +186,8 @@ def estimate(
 ) -> Estimate:
     """Return the mean over terms of a metric, as far as a sample of the questions tells.
 
-    Args:
-        metric: The headline, as it reads plain values.
-        captions: Term of the mean (a task, or 0 for pooled tasks), stratum that the questions were
-            drawn in, and the questions in each judge run, of each caption.
+    ``captions`` have the term of the mean (a task, or 0 for pooled tasks), the stratum that the
+    questions were drawn in, and the questions in each judge run.
 
     Source:
         Cochran, Sampling Techniques (1977), theorem 5.3 (strata, without replacement), sections
@@ -296,9 +248,7 @@ def certificate_of(
 ) -> dict[str, Any] | None:
     """Return how closely a sample gives the mean of the headline over tasks.
 
-    Args:
-        benchmark: That of all tasks.
-        sets: The captions of each task, of all processes; one set for a pooled group.
+    ``sets`` are the captions of each task, of all processes; one set for a pooled group.
 
     Returns:
         ``None`` if no task was sampled. Else the ``value`` that all questions would give, the
@@ -312,7 +262,7 @@ def certificate_of(
     captions, n_asked, lam = [], 0, 0.0
     strata: dict[tuple[int, int] | None, int] = {}
     for term, record in pairs:
-        sample = Sample.of(record)
+        sample = record.sample
         drawn_in = None if sample is None else (sample.rank, sample.stratum)
         runs = [weighted_run(metric, name, run, sample) for run in record.values[name]]
         captions.append((term, strata.setdefault(drawn_in, len(strata)), runs))
@@ -335,23 +285,16 @@ def certificate_of(
 
 
 def words_of(certificate: Mapping[str, Any]) -> str:
-    """Return half a sentence about a sample.
-
-    >>> certificate = {"asked": 15412, "questions": 96825, "value": 42.31, "half_width": 0.484}
-    >>> words_of({**certificate, "cheap_judge": None})
-    '15,412 of 96,825 questions were asked; all would give 42.31 +- 0.48 (95%)'
-    """
-    asked, questions, value, half_width, cheap = (
-        certificate[name] for name in ("asked", "questions", "value", "half_width", "cheap_judge")
-    )
-    if half_width == 0:
+    """Return half a sentence about a sample."""
+    asked = certificate["asked"]
+    if certificate["half_width"] == 0:
         return f"all {asked:,} questions were asked: fewer would not be precise enough"
-    text = f"{asked:,} of {questions:,} questions were asked"
-    if value is None or half_width is None:
+    text = f"{asked:,} of {certificate['questions']:,} questions were asked"
+    if certificate["value"] is None:
         return f"{text}, and what all would give is not known"
-    text += f"; all would give {value:.2f} +- {half_width:.2f} (95%)"
-    if cheap is not None:
-        text += f"; {cheap} was asked all"
+    text += "; all would give {value:.2f} +- {half_width:.2f} (95%)".format_map(certificate)
+    if certificate["cheap_judge"] is not None:
+        text += f"; {certificate['cheap_judge']} was asked all"
         if certificate["correlation"] is not None:
             text += f", its verdicts correlate {certificate['correlation']:.2f} with the judge's"
     return text

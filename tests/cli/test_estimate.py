@@ -18,7 +18,7 @@ from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.endpoint.adapt import NEUTRAL
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.estimate import CaptionFile, estimate
-from lmms_eval_captions.lmms_eval_tasks.judging.request_counter import TaskEstimate
+from lmms_eval_captions.lmms_eval_tasks.judging.expected import TaskEstimate
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path
 from lmms_eval_captions.lmms_eval_tasks.task_names import (

@@ -52,7 +52,7 @@ def _offline(bench: pytest.MonkeyPatch, sample: Path) -> None:
     bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.9")
     bench.setattr(THIS_RUN, "tasks", {})
-    bench.setattr(THIS_RUN, "documents", {})
+    bench.setattr(THIS_RUN, "scored", {})
     bench.setattr(THIS_RUN, "warnings", [])
 
 
@@ -139,6 +139,11 @@ def test_every_task_has_errors_in_its_own_unit_and_a_score_on_every_line(
     values = [float(str(value)) for value in headline]
     shares = {place: value / 100 for place, value in enumerate(values) if not isnan(value)}
     assert loaded == pytest.approx(shares)
+    assert THIS_RUN.warnings == [], "judged in one way"
+    for sample in samples:
+        sample[benchmark.headline]["judge"] = "another"
+    lmms_eval_baselines.load_baseline(str(_written(samples, task, tmp_path)), task)
+    assert not shares or "judged otherwise than this run (other judge)" in THIS_RUN.warnings[0]
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)

@@ -19,7 +19,7 @@ from judge_server import JudgeServer, Refuse, Say, last_text
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.estimate import CaptionFile, estimate
 from lmms_eval_captions.lmms_eval_tasks.judge_check import LEAST_CAPTIONS, Evidence, tell_answer
-from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubt_names, doubts_of
+from lmms_eval_captions.lmms_eval_tasks.judging.doubts import doubts_of
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -150,7 +150,7 @@ def _judge(
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "1")
     (sample, *_) = task.samples(captions, folder)
     fields = Signature.parse(sample["signature of the task"]).fields
-    sentences = doubts_of(THIS_RUN.tasks[task.name].records)
+    sentences = [*doubts_of(THIS_RUN.tasks[task.name].records).values()]
     assert len(sentences) == len(list(filter(None, fields.get("doubts", "").split("+"))))
     assert all(len(sentence) <= 300 for sentence in sentences)
     assert all("LMMS_CAPTIONS_JUDGE" in sentence for sentence in sentences)
@@ -292,7 +292,7 @@ def _named(evidence: Evidence) -> tuple[str, ...]:
         task="t", video_id="v", judge="j", runs=1, protocol=1, extras={}, n_questions=1,
         n_unscored=0, evidence=evidence,
     )  # fmt: skip
-    return doubt_names([record])
+    return tuple(doubts_of([record]))
 
 
 @pytest.mark.parametrize(

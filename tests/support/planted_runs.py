@@ -18,13 +18,9 @@ from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results.breakdown import break_down
-from lmms_eval_captions.lmms_eval_tasks.results.scoring import (
-    score_of,
-    signature_of,
-    signatures_of_tasks,
-)
+from lmms_eval_captions.lmms_eval_tasks.results.scoring import score_of, signature_of
 from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import verdict_path, write_verdicts
-from lmms_eval_captions.lmms_eval_tasks.signature import questions_digest
+from lmms_eval_captions.lmms_eval_tasks.signature import Signature, questions_digest
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 
 STAMP: Final = "20260102_030405"
@@ -160,7 +156,7 @@ def write_run(
         }
         signatures = [ours[task]["signature"] for task in members]
         sizes = [len(tasks[task]) for task in members]
-        ours[group] = {"signature": signatures_of_tasks(signatures, sizes)}
+        ours[group] = {"signature": str(Signature.merge(map(Signature.parse, signatures), sizes))}
     _dump(here / f"{STAMP}_judging.json", {
         "model": model, "finished": "2026-01-02T03:04:05+00:00", "tasks": {},
         "judging": {"usd": cost_usd, "calls": 1000, "from_store": {}},

@@ -26,7 +26,6 @@ from judge_server import Behaviour, JudgeServer, Say
 from lmms_eval_captions.judges.endpoint.engine import Engine
 from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Chain, Reply, Request
 from lmms_eval_captions.judges.errors import JudgeStoppedError
-from lmms_eval_captions.lmms_eval_tasks.judging.session import MOST_RESTARTS, SESSION
 
 
 def _request(text: str, *, model: str = "judge", timeout_s: float = 5.0, seed: int = 0) -> Request:
@@ -636,32 +635,6 @@ def test_what_would_end_the_thread_is_told_to_the_captions(
     engine._thread.join(5)
     assert "in a callback" in str(engine.submit([_chain("later")]).exception(timeout=5))
     engine.close()
-
-
-def test_after_an_error_of_ours_another_engine_follows(
-    serve: ServerFactory, bench: pytest.MonkeyPatch
-) -> None:
-    """Later captions are judged, within the same cost limit, and no more engines than a few."""
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
-    bench.setenv("LMMS_CAPTIONS_MAX_COST", "5")
-    bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o-mini-2024-07-18")
-    bench.setenv("OPENAI_API_KEY", "sk-test")
-    first = SESSION.engine()
-    assert first._budget is not None
-    first._budget.spent_usd = 2.0
-    engine = first
-    for number in range(MOST_RESTARTS + 1):
-        engine = SESSION.engine()
-        assert (
-            engine.submit([_chain(str(number), model="gpt-4o-mini-2024-07-18")]).result(5)[0].value
-        )
-        assert engine.spent_usd >= 2.0
-        engine._loop.call_soon_threadsafe(engine._on_defect, RuntimeError("a defect"))
-        engine._thread.join(5)
-        assert "a defect" in str(engine.defect)
-    assert SESSION.engine() is engine
-    late = SESSION.engine().submit([_chain("late")]).exception(timeout=5)
-    assert "a defect" in str(late)
 
 
 def test_submitting_beside_closing_for_seconds_leaves_nothing_open(

@@ -121,7 +121,7 @@ def test_processes_sample_their_own_captions(
         for task, of in _items("One caption", range(rank, N_VIDEOS, 2)).items():
             gathered[task] += pickle.loads(pickle.dumps(of))  # noqa: S301
     records = [item.record for task in TASKS for item in gathered[task]]
-    assert {record.sample["rank"] for record in records} == {0, 1}
+    assert {record.sample and record.sample.rank for record in records} == {0, 1}
     scores = _scores(gathered)
     sampled = kept_breakdown("vdc_camera")["sampled"]
     assert sampled["value"] == pytest.approx(scores["vdc_camera"])

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Sample
 from lmms_eval_captions.lmms_eval_tasks.results.breakdown import break_down
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import score_of
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Sample, weighted
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDC
 
 
@@ -20,7 +20,7 @@ def _record(values: list[Any], sample: Sample | None = None, video: str = "v") -
         n_questions=len(values), n_unscored=0,
         values={"vdc_acc": [values], "vdc_score": [[None] * len(values)]},
         groups={"halves": [["first"] * half + ["last"] * (len(values) - half)]},
-        sample={} if sample is None else sample.to_item(),
+        sample=sample,
     )  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_a_caption_that_is_not_there_costs_its_tokens_alone(
     bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
     pair = {"question": "What rolls?", "answer": "A red ball.", "primary_category": "video motion"}
     for subset, pairs in (("AE", 1), ("HE", 0)):
-        items = [
+        records = [
             hooks.process_results(
                 {
                     "video_id": video,
@@ -134,13 +134,13 @@ def test_a_caption_that_is_not_there_costs_its_tokens_alone(
                     "questions": [{**pair, "sub_category": "object motion"}] * n_pairs,
                 },
                 [caption],
-            )["acc"]
+            )["acc"].record
             for video, caption, n_pairs in (
                 ("a.mp4", "A red ball.", 1),
                 ("b.mp4", NoCaption("b.mp4: it is cut off"), pairs),
             )
         ]
-        _judge([item.record for item in items])
+        _judge(records)
     numbers = _numbers()
     # "A red ball." is 4 pieces with the full stop, and the end of sequence.
     assert numbers["acc"] == 100.0
