@@ -138,6 +138,12 @@ def baseline_log(path: Path, task: str) -> Path:
             "earlier version, of --predict_only, or had no score. Judge its captions again with "
             f"--model caption_file --model_args path={path}; stored verdicts cost nothing"
         )
+    _compare_judging(path, task, then)
+    return path
+
+
+def _compare_judging(path: Path, task: str, then: Mapping[object, Mapping[str, object]]) -> None:
+    """Raise if a baseline is of other videos; warn if its captions were judged otherwise."""
     other: set[str] = set()
     for number, item in THIS_RUN.scored.get(task, {}).items():
         item_then = then.get(number, item)
@@ -154,9 +160,9 @@ def baseline_log(path: Path, task: str) -> Path:
     if other:
         THIS_RUN.warn(
             f"{task}: the --baseline was judged otherwise than this run (other "
-            f"{', '.join(sorted(other))}): the difference is not the captions' alone. Judge both in one way"
+            f"{', '.join(sorted(other))}): the difference is not the captions' alone. Judge both "
+            "in one way"
         )
-    return path
 
 
 def _judging(item: Mapping[str, object]) -> dict[str, object]:
