@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, get_args
 
-from lmms_eval_captions.judges.endpoint.request import Ask
-from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.caption_qa import (
     ChoiceJudgement,
     ChoiceQuestion,
@@ -18,9 +16,8 @@ from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
-    Metric,
     Task,
-    over_questions,
+    pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import (
     DAILY_OMNI,
@@ -28,12 +25,7 @@ from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import (
     SOURCE,
     read_set,
 )
-from lmms_eval_captions.lmms_eval_tasks.ratios import (
-    DENOMINATOR,
-    NEITHER,
-    NUMERATOR,
-    of_verdicts,
-)
+from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.metrics.caption_qa import qa_accuracy, qa_coverage, qa_precision
 
 
@@ -64,18 +56,16 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
         },
     }
     metrics = {
-        "qa_accuracy": Metric(
-            score=over_questions(qa_accuracy),
-            ratios=of_verdicts({"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": DENOMINATOR}),
+        "qa_accuracy": pooled(
+            qa_accuracy,
+            {"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": DENOMINATOR},
             labels=get_args(Outcome),
         ),
-        "qa_coverage": Metric(
-            score=over_questions(qa_coverage),
-            ratios=of_verdicts({"right": NUMERATOR, "wrong": NUMERATOR, "unknown": DENOMINATOR}),
+        "qa_coverage": pooled(
+            qa_coverage, {"right": NUMERATOR, "wrong": NUMERATOR, "unknown": DENOMINATOR}
         ),
-        "qa_precision": Metric(
-            score=over_questions(qa_precision),
-            ratios=of_verdicts({"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": NEITHER}),
+        "qa_precision": pooled(
+            qa_precision, {"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": NEITHER}
         ),
     }
     headline = "qa_accuracy"
@@ -83,6 +73,7 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
     right = frozenset({"right"})
     missed = frozenset({"unknown"})
     wrong = frozenset({"wrong"})
+    judge = staticmethod(judge_choice)
     silent = staticmethod(lambda question, run: (silent_choice(question, run),))
     output_tokens = {"caption_qa_answer": 2}
 
@@ -96,12 +87,6 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
         return [
             ChoiceQuestion(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]
         ]
-
-    async def judge(
-        self, ask: Ask, question: ChoiceQuestion, caption: str, *, config: JudgeConfig, run: int
-    ) -> ChoiceJudgement:
-        """Answer one question from one caption."""
-        return await judge_choice(ask, question, caption, config=config, run=run)
 
     def groups(
         self, doc: Doc, question: ChoiceQuestion, _judgement: ChoiceJudgement | None

@@ -13,13 +13,13 @@ from typing import Any, Final
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.caption_qa import MOST_OPTIONS
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import read_plain_yaml
 from lmms_eval_captions.lmms_eval_tasks.data.files import (
     find_file,
     local_root,
+    read_json_list,
     read_numbered_jsonl,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
@@ -101,11 +101,8 @@ def read_set(settings: DataSettings, name: str) -> list[dict[str, object]]:
 
 def _daily_omni(settings: DataSettings) -> _Rows:
     path = find_file(settings, SOURCE, DAILY_OMNI)
-    try:
-        rows = parse_json(read_whole(path))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected a JSON list of videos: {error}") from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+    rows = read_json_list(path, of="videos")
+    if not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path}: expected a JSON list of videos, got {rows!r:.80}")
 
     def read(row: Mapping[str, Any], asked: Mapping[str, Any]) -> _Row:
