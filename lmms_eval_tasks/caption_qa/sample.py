@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import CUSTOM, DAILY_OMNI, LMMS_EVAL_SETS
+from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import (
+    CUSTOM,
+    DAILY_OMNI,
+    LMMS_EVAL_SETS,
+)
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import CAMERA
