@@ -32,12 +32,13 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
     Keep,
     QuestionFile,
     Row,
+    find_file,
     of_json_lines,
+    read_numbered_jsonl,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR

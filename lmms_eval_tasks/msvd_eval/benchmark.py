@@ -16,8 +16,7 @@ from lmms_eval_captions.judges.protocols.gveval import ACCR, GVeval, Setting
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import Comparison, GVevalBenchmark
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import Keep, QuestionFile
+from lmms_eval_captions.lmms_eval_tasks.data.files import Keep, QuestionFile, find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
 

@@ -1,4 +1,4 @@
-"""VDC: its aspects judged as in the paper, and with ROUGE-L in the second step."""
+"""VDC: its files; aspects judged as in the paper, with ROUGE-L in the second step, and by VDD."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from typing import Final, TypeVar, get_args
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.vdc import Question, judge_question, silent_judgement
+from lmms_eval_captions.judges.protocols.vdc import (
+    Comparison,
+    Question,
+    judge_comparison,
+    judge_question,
+    silent_description,
+    silent_judgement,
+)
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.judges.verdict import Judgement, Match, MatchJudgement
+from lmms_eval_captions.judges.verdict import Judgement, Match, MatchJudgement, WholeJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
@@ -23,12 +30,13 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     over_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import (
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
     Keep,
     QuestionFile,
     Row,
+    find_file,
     of_json_lines,
+    read_numbered_jsonl,
     read_pair,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
@@ -287,8 +295,40 @@ class WithReferences(Benchmark[Q, J]):
         ]
 
 
+_NOTE: Final = (
+    "AuroraCap prints no prompt for VDD: the one that is asked here (vdc_vdd.yaml) is ours, so "
+    "that these numbers compare with each other and not with its Tables 6 and 8"
+)
+
+
+class Vdd(WithReferences[Comparison, WholeJudgement]):
+    """Accuracy and score as VDCscore has them, of one grade for each video."""
+
+    tasks = tasks_of_aspects("vdc_vdd", ("vdc_vdd",), note=_NOTE, default_prompt="ours")
+    metrics = accuracy_and_score("vdd")
+    headline = "vdd_acc"
+    headline_means = "% of captions that as a whole say what the reference caption says"
+    right, missed = frozenset({"yes"}), frozenset({"no"})
+    judge = staticmethod(judge_comparison)
+    silent = staticmethod(lambda question, run: [silent_description(question, run)])
+    judge_check = JudgeCheck(
+        tell=lambda question: question.reference,
+        credit=lambda judgement: (
+            None if judgement.verdict is None else float(judgement.verdict == "yes")
+        ),
+        said=lambda _question, judgement: judgement.verdict,
+        silent=frozenset({"no"}),
+    )
+    output_tokens = {"vdc_vdd": 14}
+
+    def questions(self, doc: Doc) -> list[Comparison]:
+        """Return the one comparison."""
+        return [Comparison(doc["reference"])]
+
+
 VDC: Final = Vdc()
 VDC_ROUGE: Final = VdcRouge()
+VDD: Final = Vdd()
 
 
 def _clip_document(clip: Clip) -> Doc:

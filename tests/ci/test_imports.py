@@ -57,7 +57,7 @@ def test_the_contract_is_kept(tree: Path) -> None:
         ),
         pytest.param(
             "lmms_eval_tasks.capquiz.benchmark",
-            "lmms_eval_tasks.vdc.vdd",
+            "lmms_eval_tasks.vdc.classic",
             "another",
             id="benchmarks",
         ),
