@@ -38,7 +38,7 @@ from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.protocols.vdc import Question, judge_question
 from lmms_eval_captions.judges.settings import read_data_settings
 from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import caption_digest
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import read_questions
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 CONFIG = JudgeConfig(model="benchmark")

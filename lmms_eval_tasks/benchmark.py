@@ -18,8 +18,12 @@ from lmms_eval_captions.judges.protocols.asking import NO_JUDGE, JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import DataSettings, JudgeSettings
 from lmms_eval_captions.judges.verdict import Judgement
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video, list_videos
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
+    QuestionFile,
+    find_file,
+    find_video,
+    list_videos,
+)
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import Ratios, of_verdicts

@@ -21,7 +21,7 @@ _OURS: Final[Mapping[str, str]] = {
     "vdc": f"{_HERE}.vdc.benchmark.VDC",
     "vdc_rouge": f"{_HERE}.vdc.benchmark.VDC_ROUGE",
     "vdc_classic": f"{_HERE}.vdc.classic.VDC_CLASSIC",
-    "vdc_vdd": f"{_HERE}.vdc.vdd.VDD",
+    "vdc_vdd": f"{_HERE}.vdc.benchmark.VDD",
     "vidcapbench": f"{_HERE}.vidcapbench.benchmark.VIDCAPBENCH",
     "vcapsbench": f"{_HERE}.vcapsbench.benchmark.VCAPSBENCH",
     "capquiz": f"{_HERE}.capquiz.benchmark.CAPQUIZ",

@@ -16,17 +16,14 @@ from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
-from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import CapQuiz
-from lmms_eval_captions.lmms_eval_tasks.capquiz.data import GROUPS
+from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import GROUPS, CapQuiz
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MsvdEval
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.signature import QUESTIONS
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCapsBench
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import GROUP_OF
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import GROUP_OF, VCapsBench
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import Vdc
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VidCapBench
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import CATEGORIES
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import CATEGORIES, VidCapBench
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 if TYPE_CHECKING:

@@ -22,8 +22,14 @@ from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import caption_score
 from lmms_eval_captions.lmms_eval_tasks.judging.session import submit
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import MSVD_EVAL, MsvdEval
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import RATED, Item, collapsed, read_items
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import (
+    MSVD_EVAL,
+    RATED,
+    Item,
+    MsvdEval,
+    collapsed,
+    read_items,
+)
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import is_nan, signature_of
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling

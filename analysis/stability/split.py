@@ -21,8 +21,12 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Task
-from lmms_eval_captions.lmms_eval_tasks.data.files import SPLIT_DATA, SPLIT_MANIFEST, find_file
-from lmms_eval_captions.lmms_eval_tasks.data.question_file import QuestionFile
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
+    SPLIT_DATA,
+    SPLIT_MANIFEST,
+    QuestionFile,
+    find_file,
+)
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final
 from lmms_eval_captions.construction import categories, filters, pipeline, replies, writing
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, UNKNOWN
-from lmms_eval_captions.lmms_eval_tasks.capquiz.data import FILE, GROUP_OF, SUPER_OF
+from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import FILE, GROUP_OF, SUPER_OF
 
 KEYS: Final = ("category", "question", "options", "answer")
 _DOMAIN: Final = "build_capquiz_domain"

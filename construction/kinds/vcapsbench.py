@@ -10,7 +10,7 @@ from typing import Final
 
 from lmms_eval_captions.construction import categories, filters, pipeline, replies, writing
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import FILE, GROUP_OF
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import FILE, GROUP_OF
 
 KEYS: Final = ("category", "question", "answer")
 _CAPTION: Final = "vcapsbench_caption"

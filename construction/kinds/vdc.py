@@ -12,7 +12,7 @@ from lmms_eval_captions.construction import filters, pipeline, replies, writing
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
 from lmms_eval_captions.judges.endpoint.request import Asked, Message
 from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import REFERENCES, questions_file
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import REFERENCES, questions_file
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 KEYS: Final = ("question", "answer")

@@ -28,8 +28,8 @@ from lmms_eval_captions.judges.endpoint.request import Ask, Asked, Message
 from lmms_eval_captions.judges.protocols import vidcapbench as protocol
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.verdict import Correctness
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import CATEGORIES as NAMES
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import SUBSETS, questions_file
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import CATEGORIES as NAMES
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import SUBSETS, questions_file
 
 Problem = Literal["inconsistent", "always wrong", "never answered", "not judged"]
 Verdicts = Sequence[Correctness | None]

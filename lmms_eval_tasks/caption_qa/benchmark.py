@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final, get_args
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, get_args
 
-from lmms_eval_captions.judges.endpoint.request import Ask
-from lmms_eval_captions.judges.protocols.asking import JudgeConfig
+from loguru import logger
+
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.caption_qa import (
+    MOST_OPTIONS,
     ChoiceJudgement,
     ChoiceQuestion,
     Outcome,
@@ -18,23 +25,193 @@ from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
-    Metric,
     Task,
-    over_questions,
+    pooled,
+    read_plain_yaml,
 )
-from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import (
-    DAILY_OMNI,
-    LMMS_EVAL_SETS,
-    SOURCE,
-    read_set,
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
+    find_file,
+    local_root,
+    read_json_list,
+    read_numbered_jsonl,
 )
-from lmms_eval_captions.lmms_eval_tasks.ratios import (
-    DENOMINATOR,
-    NEITHER,
-    NUMERATOR,
-    of_verdicts,
-)
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
+from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.metrics.caption_qa import qa_accuracy, qa_coverage, qa_precision
+
+DAILY_OMNI: Final = "daily_omni/grouped_data.json"
+CUSTOM: Final = "questions.jsonl"
+SOURCE: Final = Source(
+    benchmark="caption_qa",
+    page="https://github.com/Lliar-liar/Daily-Omni",
+    license="Apache-2.0 (Daily-Omni)",
+    video_folder="caption_qa/videos",
+    note="Place Daily-Omni's grouped_data.json under LMMS_CAPTIONS_DATA/caption_qa/daily_omni, or "
+    "a file of your own questions at LMMS_CAPTIONS_DATA/caption_qa/questions.jsonl.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LmmsEvalSet:
+    """Multiple-choice task of lmms-eval: its YAML files, and the names of its rows' fields."""
+
+    files: str
+    """Pattern of paths below lmms-eval's folder of tasks."""
+    video: str
+    options: str
+    category: str
+    """Empty for the name of the dataset's configuration."""
+    question: str = "question"
+    answer: str = "answer"
+
+
+LMMS_EVAL_SETS: Final[Mapping[str, LmmsEvalSet]] = {
+    "videomme": LmmsEvalSet("videomme/videomme.yaml", "videoID", "options", "task_type"),
+    "worldsense": LmmsEvalSet(
+        "worldsense/worldsense.yaml", "video_path", "candidates", "task_type"
+    ),
+    "mvbench": LmmsEvalSet("mvbench/mvbench_*.yaml", "video", "candidates", ""),
+}
+"""A further set is a line here and a YAML file with its stub."""
+_LETTER: Final = re.compile(r"^\s*\(?([A-Z])[.):]\s*")
+_Row = tuple[str, str, dict[str, object]]
+"""Video, its category, and one of its questions."""
+_Rows = Iterator[tuple[str, Callable[[], _Row]]]
+"""Location of a question, and a function that reads it."""
+
+
+def read_set(settings: DataSettings, name: str) -> list[dict[str, object]]:
+    """Return the videos of a set in its order, each with its category and its questions.
+
+    Questions that cannot be used are left out with a warning.
+
+    Raises:
+        DataError: If the file is missing or of another form, or no question can be used.
+    """
+    if name == "daily_omni":
+        rows = list(_daily_omni(settings))
+    elif name == "custom" or _is_local(settings, f"{name}.jsonl"):
+        rows = list(_custom(settings, CUSTOM if name == "custom" else f"{name}.jsonl"))
+    else:
+        rows = list(_of_lmms_eval(LMMS_EVAL_SETS[name]))
+    videos: dict[str, dict[str, Any]] = {}
+    unusable = []
+    for where, read in rows:
+        try:
+            video, category, question = read()
+        except KeyError as error:
+            unusable.append(f"{where}: no field {error}")
+        except (TypeError, ValueError, AttributeError) as error:
+            unusable.append(f"{where}: {error}")
+        else:
+            row = videos.setdefault(video, {"video": video, "group": category, "questions": []})
+            row["questions"].append(question)
+    if unusable:
+        message = f"{len(unusable)} of {len(rows)} questions cannot be used, first {unusable[0]}"
+        if not videos:
+            raise DataError(f"caption_qa, {name}: {message}")
+        logger.warning("caption_qa, {}: {}", name, message)
+    return list(videos.values())
+
+
+def _daily_omni(settings: DataSettings) -> _Rows:
+    path = find_file(settings, SOURCE, DAILY_OMNI)
+    rows = read_json_list(path, of="videos")
+    if not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{path}: expected a JSON list of videos, got {rows!r:.80}")
+
+    def read(row: Mapping[str, Any], asked: Mapping[str, Any]) -> _Row:
+        texts = asked["Question"], asked["Choice"], asked["Answer"], asked["Type"]
+        return str(row["video_id"]), str(row["video_category"]), _question(*texts)
+
+    for number, row in enumerate(rows):
+        for asked in row.get("questions") or ():
+            yield f"{path}, row {number}", partial(read, row, asked)
+
+
+def _is_local(settings: DataSettings, file: str) -> bool:
+    root = local_root(settings)
+    return root is not None and (root / SOURCE.benchmark / file).is_file()
+
+
+def _custom(settings: DataSettings, file: str) -> _Rows:
+    path = find_file(settings, SOURCE, file)
+
+    def read(row: Mapping[str, Any]) -> _Row:
+        texts = row["question"], row["options"], row["answer"], row.get("category", "all")
+        return str(row["video"]), "all", _question(*texts)
+
+    for number, row in read_numbered_jsonl(path):
+        yield f"{path}, line {number}", partial(read, row)
+
+
+def _of_lmms_eval(fields: LmmsEvalSet) -> _Rows:
+    spec = find_spec("lmms_eval")
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError(
+            f"the questions of {fields.files} are read through lmms-eval, which is not installed: "
+            "pip install 'lmms-eval-captions[eval]', or write them to "
+            f"LMMS_CAPTIONS_DATA/caption_qa/{CUSTOM} and use the task caption_qa"
+        )
+
+    def read(row: Mapping[str, Any], kind: str) -> _Row:
+        texts = row[fields.question], row[fields.options], row[fields.answer]
+        category = row[fields.category] if fields.category else kind
+        return _video(row, fields.video), "all", _question(*texts, category)
+
+    for path in sorted(Path(spec.submodule_search_locations[0], "tasks").glob(fields.files)):
+        config = dict(read_plain_yaml(path))
+        if "include" in config:
+            config = {**read_plain_yaml(path.parent / config["include"]), **config}
+        kind = config.get("dataset_name") or "all"
+        for number, row in enumerate(_download(config)):
+            yield f"{config['dataset_path']} ({kind}), row {number}", partial(read, row, kind)
+
+
+def _download(config: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Return the rows of a task's dataset, from the hub or its cache."""
+    from datasets import load_dataset
+
+    path, name = config["dataset_path"], config.get("dataset_name")
+    try:
+        split = config["test_split"]
+        # Of the revision that lmms-eval's own task reads.
+        rows: Iterable[Mapping[str, Any]] = load_dataset(path, name, split=split)  # nosec B615
+    except Exception as error:  # the hub's, the file system's and the formats'
+        raise DataError(f"{path} cannot be loaded from the Hugging Face hub: {error}") from error
+    return rows
+
+
+def _video(row: Mapping[str, Any], field: str) -> str:
+    """Return the name of a row's video, with start and end of the segment that is asked about."""
+    name = PurePosixPath(str(row[field])).name
+    if row.get("start") is None or row.get("end") is None:
+        return name
+    stem = PurePosixPath(name).stem
+    return f"{stem}_{row['start']:g}_{row['end']:g}"
+
+
+def _question(
+    question: object, options: object, answer: object, category: object
+) -> dict[str, object]:
+    """Return a question with options without letters, and the text of its answer."""
+    if not isinstance(options, list):
+        raise TypeError(f"expected a list of options, got {options!r:.80}")
+    texts = [str(option).strip() for option in options]
+    letters = [letter[1] if (letter := _LETTER.match(text)) else "" for text in texts]
+    if letters == list("ABCDEFGHIJ"[: len(texts)]):
+        texts = [_LETTER.sub("", text) for text in texts]
+    right = _LETTER.sub("", str(answer).strip())
+    if right not in texts:
+        index = "ABCDEFGHIJ".find(str(answer).strip().strip("().").upper() or "?")
+        if not 0 <= index < len(texts):
+            raise ValueError(f"expected one of {texts!r:.80} or its letter, got {answer!r:.80}")
+        right = texts[index]
+    if not 2 <= len(texts) <= MOST_OPTIONS or len(set(texts)) < len(texts):
+        raise ValueError(f"expected 2 to {MOST_OPTIONS} different options, got {texts!r:.80}")
+    return {
+        "question": str(question), "options": texts, "answer": right, "category": str(category),
+    }  # fmt: skip
 
 
 def _task(name: str, set_name: str) -> Task:
@@ -64,18 +241,16 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
         },
     }
     metrics = {
-        "qa_accuracy": Metric(
-            score=over_questions(qa_accuracy),
-            ratios=of_verdicts({"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": DENOMINATOR}),
+        "qa_accuracy": pooled(
+            qa_accuracy,
+            {"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": DENOMINATOR},
             labels=get_args(Outcome),
         ),
-        "qa_coverage": Metric(
-            score=over_questions(qa_coverage),
-            ratios=of_verdicts({"right": NUMERATOR, "wrong": NUMERATOR, "unknown": DENOMINATOR}),
+        "qa_coverage": pooled(
+            qa_coverage, {"right": NUMERATOR, "wrong": NUMERATOR, "unknown": DENOMINATOR}
         ),
-        "qa_precision": Metric(
-            score=over_questions(qa_precision),
-            ratios=of_verdicts({"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": NEITHER}),
+        "qa_precision": pooled(
+            qa_precision, {"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": NEITHER}
         ),
     }
     headline = "qa_accuracy"
@@ -83,6 +258,7 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
     right = frozenset({"right"})
     missed = frozenset({"unknown"})
     wrong = frozenset({"wrong"})
+    judge = staticmethod(judge_choice)
     silent = staticmethod(lambda question, run: (silent_choice(question, run),))
     output_tokens = {"caption_qa_answer": 2}
 
@@ -96,12 +272,6 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
         return [
             ChoiceQuestion(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]
         ]
-
-    async def judge(
-        self, ask: Ask, question: ChoiceQuestion, caption: str, *, config: JudgeConfig, run: int
-    ) -> ChoiceJudgement:
-        """Answer one question from one caption."""
-        return await judge_choice(ask, question, caption, config=config, run=run)
 
     def groups(
         self, doc: Doc, question: ChoiceQuestion, _judgement: ChoiceJudgement | None

@@ -1,7 +1,5 @@
 """Hooks of the tasks, which the YAML files name."""
 
-from __future__ import annotations
-
 from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import CAPTION_QA
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 

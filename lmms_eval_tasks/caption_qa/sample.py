@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, get_args
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
 
-from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import CUSTOM, LMMS_EVAL_SETS
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color
+from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import (
+    CUSTOM,
+    DAILY_OMNI,
+    LMMS_EVAL_SETS,
+)
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import CAMERA
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
 
 
 def write_sample(root: Path, clips: Path) -> None:
@@ -22,36 +21,16 @@ def write_sample(root: Path, clips: Path) -> None:
     share_clips(clips, root / "caption_qa/videos")
     rows, lines = [], []
     for number, scene in enumerate(SCENES):
-        asked = list(_questions(scene, number))
-        rows.append(
-            {
-                "video_id": scene.video_id,
-                "video_category": "Animation",
-                "questions": [
-                    {
-                        "Question": question,
-                        "Choice": [f"{'ABCD'[i]}. {text}" for i, text in enumerate(options)],
-                        "Answer": "ABCD"[options.index(answer)],
-                        "Type": kind,
-                    }
-                    for kind, question, options, answer in asked
-                ],
-            }
-        )
-        lines += [
-            {
-                "video": scene.video_id,
-                "question": question,
-                "options": options,
-                "answer": answer,
-                "category": kind,
-            }
-            for kind, question, options, answer in asked
-        ]
-    folder = root / "caption_qa" / "daily_omni"
-    folder.mkdir(parents=True)
-    text = json.dumps(rows, indent=1)
-    (folder / "grouped_data.json").write_text(text, encoding="utf-8", newline="\n")
+        quiz = []
+        for kind, question, options, answer in _questions(scene, number):
+            choices = [f"{letter}. {text}" for letter, text in zip("ABCD", options, strict=True)]
+            letter = "ABCD"[options.index(answer)]
+            quiz.append({"Question": question, "Choice": choices, "Answer": letter, "Type": kind})
+            line = {"video": scene.video_id, "question": question, "options": options}
+            lines.append({**line, "answer": answer, "category": kind})
+        row = {"video_id": scene.video_id, "video_category": "Animation", "questions": quiz}
+        rows.append(row)
+    write_json(root / "caption_qa" / DAILY_OMNI, rows)
     for file in (CUSTOM, *(f"{name}.jsonl" for name in LMMS_EVAL_SETS)):
         write_lines(root / "caption_qa" / file, lines)
 

@@ -1,9 +1,9 @@
-"""CaReBench: its task and metrics."""
+"""CaReBench: its file, task and metrics."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols.events import (
     EventJudgement,
@@ -13,8 +13,12 @@ from lmms_eval_captions.judges.protocols.events import (
 )
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
-from lmms_eval_captions.lmms_eval_tasks.carebench.data import FILE, SOURCE, read_clips
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
+from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
+
+FILE: Final = "json/metadata.json"
+_KINDS: Final = ("events", "objects")
 
 
 class CareBench(Benchmark[Reference, EventJudgement]):
@@ -22,7 +26,14 @@ class CareBench(Benchmark[Reference, EventJudgement]):
 
     name = "carebench"
     folder = Path(__file__).parent
-    source = SOURCE
+    source = Source(
+        benchmark="carebench",
+        page="https://huggingface.co/datasets/MCG-NJU/CaReBench",
+        license="MIT",
+        video_folder="carebench/videos",
+        hub_repo="MCG-NJU/CaReBench",
+        archives=ANY_ARCHIVE,
+    )
     probe_file = FILE
     name_fields = ("video",)
     tasks = {
@@ -48,17 +59,25 @@ class CareBench(Benchmark[Reference, EventJudgement]):
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        return read_clips(settings)
+        path = find_file(settings, self.source, FILE)
+        rows = enumerate(read_json_list(path, of="clips"))
+        return read_rows(path, rows, _clip, expected="video, caption, events and objects")
 
     def questions(self, doc: Doc) -> list[Reference]:
         """Return the human caption twice: with its events, and with its objects."""
-        return [
-            Reference(tuple(doc[kind]), doc["reference"], kind) for kind in ("events", "objects")
-        ]
+        return [Reference(tuple(doc[kind]), doc["reference"], kind) for kind in _KINDS]
 
     def question_text(self, question: Reference) -> str:
         """Return the kind."""
         return question.kind
+
+
+def _clip(row: Any) -> dict[str, object]:  # noqa: ANN401 - a row of the file
+    for kind in _KINDS:
+        if not isinstance(row[kind], list):
+            raise TypeError(f"{kind}: expected a list of texts, got {row[kind]!r:.80}")
+    lists = {kind: [str(text) for text in row[kind]] for kind in _KINDS}
+    return {"video": str(row["video"]), "reference": str(row["caption"]), **lists}
 
 
 CAREBENCH: Final = CareBench()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from lmms_eval_captions.lmms_eval_tasks.carebench.data import FILE
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips
+from lmms_eval_captions.lmms_eval_tasks.carebench.benchmark import FILE
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions, events, with_article
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_sample(root: Path, clips: Path) -> None:
@@ -27,6 +23,4 @@ def write_sample(root: Path, clips: Path) -> None:
         }
         for number, scene in enumerate(SCENES)
     ]
-    path = root / "carebench" / FILE
-    path.parent.mkdir()
-    path.write_text(json.dumps(rows, indent=1), encoding="utf-8", newline="\n")
+    write_json(root / "carebench" / FILE, rows)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
-from lmms_eval_captions.judges.files import BadLineError, json_lines, whole
+from lmms_eval_captions.judges.files import (
+    BadLineError,
+    json_lines,
+    parse_json,
+    read_whole,
+    whole,
+)
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_file, fetch_videos
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
@@ -194,6 +201,94 @@ def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
             f"{path} cannot be read beyond line {last} ({error}); download it again"
         ) from error
     return rows
+
+
+def read_json_list(path: Path, *, of: str, under: str = "") -> list[Any]:
+    """Return the list of a JSON file, or the one in a field of its object.
+
+    ``of`` names the rows in messages; ``under`` is the field, empty for a file that is a list.
+
+    Raises:
+        DataError: If the file cannot be read or has no such list.
+    """
+    form = f"object with {of}" if under else f"list of {of}"
+    try:
+        value = parse_json(read_whole(path))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected a JSON {form}: {error}") from error
+    rows = value if not under else value.get(under) if isinstance(value, dict) else None
+    if not isinstance(rows, list):
+        expected = f"list under {under!r}" if under else f"JSON {form}"
+        raise DataError(f"{path}: expected a {expected}, got {value!r:.80}")
+    return rows
+
+
+def read_rows(
+    path: Path,
+    rows: Iterable[tuple[int, Any]],
+    read: Callable[[Any], dict[str, object]],
+    *,
+    expected: str,
+    row_name: str = "row",
+) -> list[dict[str, object]]:
+    """Return what ``read`` makes of each of a file's numbered rows.
+
+    Raises:
+        DataError: If a row is of another form than ``expected``; the message names the row.
+    """
+    documents = []
+    for number, row in rows:
+        try:
+            documents.append(read(row))
+        except (LookupError, TypeError, ValueError, SyntaxError) as error:
+            raise DataError(
+                f"{path}, {row_name} {number}: expected {expected}, got {error!r}"
+            ) from error
+    return documents
+
+
+Row = dict[str, Any]
+"""A line of an official file."""
+Keep = Callable[[str, str], bool]
+"""Tells if a question is kept, from its video and its text. It is called once for each question, in
+the order in which the benchmark asks about a video: a text may occur more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFile:
+    """A benchmark's official files of questions, from which smaller ones of that form are made."""
+
+    name: Callable[[Mapping[str, str]], str]
+    """Path below the benchmark's folder, from ``Task.fields``."""
+    select: Callable[[Path, Keep], str]
+    """The text of such a file with only the questions that are kept, without videos that have none
+    left. The benchmark has read the file before; raises ``DataError`` if that fails now."""
+
+
+def read_pair(value: object, *optional: str, where: str) -> dict[str, str]:
+    """Return a ``question`` with its ``answer`` and optional texts, which are empty if missing.
+
+    Raises:
+        DataError: If it is not of that form; the message begins with ``where``.
+    """
+    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
+        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
+    pair = {name: value.get(name, "") for name in ("question", "answer", *optional)}
+    if not all(isinstance(text, str) for text in pair.values()):
+        raise DataError(f"{where}: expected text, got {pair!r:.120}")
+    return pair
+
+
+def of_json_lines(
+    select: Callable[[Sequence[Row], Keep], Iterator[Row]],
+) -> Callable[[Path, Keep], str]:
+    """Return ``QuestionFile.select`` for files of JSON lines, from a selection of the lines."""
+
+    def select_text(path: Path, keep: Keep) -> str:
+        rows = select(read_jsonl(path), keep)
+        return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+    return select_text
 
 
 @cache

@@ -1,10 +1,10 @@
-"""DREAM-1K: its task, metrics and groups."""
+"""DREAM-1K: its file, task, metrics and groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols.events import (
     EventJudgement,
@@ -15,8 +15,17 @@ from lmms_eval_captions.judges.protocols.events import (
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
-from lmms_eval_captions.lmms_eval_tasks.dream1k.data import FILE, SOURCE, SOURCES, read_clips
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
+    find_file,
+    read_numbered_jsonl,
+    read_rows,
+)
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
+FILE: Final = "DREAM-1k.jsonl"
+SOURCES: Final = (
+    "movie_animation", "movie_live_action", "vertical_video", "videvo", "youtube",
+)  # fmt: skip
 EVENT_BUCKETS: Final = ("<=3", "4-5", "6-7", ">=8")
 COUNT_BUCKETS: Final = ("<=1", "2", "3", ">=4")
 
@@ -35,7 +44,14 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
 
     name = "dream1k"
     folder = Path(__file__).parent
-    source = SOURCE
+    source = Source(
+        benchmark="dream1k",
+        page="https://huggingface.co/datasets/omni-research/DREAM-1K",
+        license="Apache-2.0",
+        video_folder="dream1k/video",
+        note="Clips and DREAM-1k.jsonl are on the dataset's page; place them under "
+        "LMMS_CAPTIONS_DATA/dream1k.",
+    )
     probe_file = FILE
     name_fields = ("video",)
     tasks = {
@@ -63,15 +79,14 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        return read_clips(settings)
+        path = find_file(settings, self.source, FILE)
+        fields = "dataset, idx, messages and extra_info.events"
+        expected = f"a row of DREAM-1K with {fields}"
+        return read_rows(path, read_numbered_jsonl(path), _clip, expected=expected, row_name="line")
 
     def questions(self, doc: Doc) -> list[Reference]:
         """Return the reference with its events as the one question."""
         return [Reference(tuple(doc["events"]), doc["reference"])]
-
-    def question_text(self, _question: Reference) -> str:
-        """Return an empty text: there is one question per clip."""
-        return ""
 
     def groups(
         self, doc: Doc, _question: Reference, _judgement: EventJudgement | None
@@ -87,6 +102,18 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
     def fields(self, doc: Doc, _caption: str | None) -> dict[str, object]:
         """Return the source, within which clips are averaged."""
         return {"source": doc["source"]}
+
+
+def _clip(row: Any) -> dict[str, object]:  # noqa: ANN401 - a row of the file
+    info, reply = row["extra_info"], row["messages"][-1]["content"][0]
+    return {
+        "video": str(row.get("vid", row["idx"])),
+        "source": str(row["dataset"]).rpartition("/")[2],
+        "reference": str(reply["reference"]),
+        "events": [str(event) for event in info["events"]],
+        "n_shots": int(info["n_shots"]),
+        "n_subjects": int(info["n_subjects"]),
+    }
 
 
 DREAM1K: Final = Dream1k()

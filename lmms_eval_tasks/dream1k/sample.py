@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from lmms_eval_captions.lmms_eval_tasks.dream1k.data import SOURCES
+from lmms_eval_captions.lmms_eval_tasks.dream1k.benchmark import FILE, SOURCES
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
-from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
+from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import events
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lmms_eval_captions.lmms_eval_tasks.sample.scenes import Scene
 
 
 def write_sample(root: Path, clips: Path) -> None:
     """Write ``dream1k/`` in the official layout."""
     share_clips(clips, root / "dream1k/video")
     rows = (_row(number, scene) for number, scene in enumerate(SCENES))
-    write_lines(root / "dream1k" / "DREAM-1k.jsonl", rows)
+    write_lines(root / "dream1k" / FILE, rows)
 
 
 def _row(number: int, scene: Scene) -> dict[str, object]:

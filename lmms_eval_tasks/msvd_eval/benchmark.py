@@ -1,25 +1,113 @@
-"""MSVD-Eval: a task for each of G-VEval's settings."""
+"""MSVD-Eval: its official file, and a task for each of G-VEval's settings."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import Final, get_args
 
 from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
+from lmms_eval_captions.judges.files import parse_json, read_whole
+from lmms_eval_captions.judges.protocols.gveval import ACCR, GVeval, Setting
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import Comparison, GVevalBenchmark
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_video
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import (
-    FILE,
-    QUESTION_FILE,
-    SOURCE,
-    read_items,
-)
+from lmms_eval_captions.lmms_eval_tasks.data.files import Keep, QuestionFile, find_file, find_video
+from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
+
+SOURCE: Final = Source(
+    benchmark="msvd_eval",
+    page="https://huggingface.co/datasets/friedrichor/MSVD",
+    license="see its page",
+    video_folder="msvd_eval/YouTubeClips",
+    hub_repo="friedrichor/MSVD",
+    archives=ANY_ARCHIVE,
+    note="MSVD-Eval.json is in https://github.com/ztangaj/gveval: put it at "
+    "DATA/msvd_eval/MSVD-Eval.json; VLM2Vec/MSVD holds the raw videos too.",
+)
+FILE: Final = "MSVD-Eval.json"
+
+RATED: Final = (*ACCR, "avg")
+"""Ratings in each annotator's row, in this order, 1 to 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One video with its reference captions, and the published candidate with its ratings."""
+
+    video_id: str
+    vname: str
+    """Name of the clip's file."""
+    references: tuple[str, ...]
+    candidate: str
+    ratings: tuple[tuple[float, ...], ...]
+    """Shape (n_annotators, 5), in [1, 5]: the four dimensions and their mean."""
+
+
+def read_items(settings: DataSettings) -> list[Item]:
+    """Return the videos of ``MSVD-Eval.json``, in the official order.
+
+    Raises:
+        DataError: If the file is missing or not of the official shape.
+    """
+    path = find_file(settings, SOURCE, FILE)
+    return [_item(video_id, row, path) for video_id, row in _read_rows(path).items()]
+
+
+def collapsed(text: str) -> str:
+    r"""Return a published caption as the released code judges it, with single spaces.
+
+    Source: ztangaj/gveval@fee3fd7:dataset.py, class MSVD. 53 of the 197 candidates change.
+
+    >>> collapsed("A man cooks. \n\nHe stirs.")
+    'A man cooks. He stirs.'
+    """
+    return " ".join(text.split())
+
+
+def _read_rows(path: Path) -> dict[str, object]:
+    try:
+        rows = parse_json(read_whole(path))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: expected one JSON object ({error}); download it again") from error
+    if not isinstance(rows, dict) or not rows:
+        raise DataError(f"{path}: expected a JSON object of videos, got {rows!r:.80}")
+    return rows
+
+
+def _select(path: Path, keep: Keep) -> str:
+    # There is one question about a video, which needs no text.
+    kept = {video_id: row for video_id, row in _read_rows(path).items() if keep(video_id, "")}
+    return json.dumps(kept, ensure_ascii=False)
+
+
+QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, _select)
+"""One for all settings."""
+
+
+def _item(video_id: str, row: object, path: Path) -> Item:
+    where = f"{path}, video {video_id!r:.80}"
+    if not isinstance(row, dict) or not {"vname", "ref"} <= set(row):
+        raise DataError(f"{where}: expected an object with 'vname' and 'ref', got {row!r:.80}")
+    references, candidate = row["ref"], row.get("candidate", "")
+    texts = [row["vname"], candidate, *(references if isinstance(references, list) else [None])]
+    if len(texts) < 3 or not all(isinstance(text, str) for text in texts):
+        raise DataError(
+            f"{where}: expected a file name and at least one reference, got {row!r:.80}"
+        )
+    ratings = row.get("human_score", [])
+    try:
+        rated = tuple(tuple(float(number) for number in rating) for rating in ratings)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{where}: expected ratings as numbers, got {ratings!r:.80}") from error
+    if not all(len(rating) == len(RATED) and all(map(isfinite, rating)) for rating in rated):
+        raise DataError(f"{where}: expected {len(RATED)} numbers a rating, got {ratings!r:.80}")
+    return Item(video_id, row["vname"], tuple(references), candidate, rated)
 
 
 class MsvdEval(GVevalBenchmark):

@@ -1,14 +1,13 @@
-"""video-SALMONN 2's test set: its task and metrics."""
+"""video-SALMONN 2's test set: its file, task and metrics."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from math import fsum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.request import Ask
-from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.missed_events import (
     BaseEvents,
     ErrorJudgement,
@@ -24,11 +23,13 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Videos,
     over_questions,
 )
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import NEITHER, Parts
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.salmonn2.data import FILE, SOURCE, read_clips
 from lmms_eval_captions.metrics.event_errors import error_rate
 
+FILE: Final = "video_salmonn2_test.json"
 _MOST: Final = 1000.0
 """Highest rate that an interval may reach; captions may invent more than there is."""
 
@@ -69,7 +70,14 @@ class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
 
     name = "salmonn2"
     folder = Path(__file__).parent
-    source = SOURCE
+    source = Source(
+        benchmark="salmonn2",
+        page="https://huggingface.co/datasets/tsinghua-ee/video-SALMONN_2_testset",
+        license="Apache-2.0",
+        video_folder="salmonn2/video",
+        note="Clips and video_salmonn2_test.json are on the dataset's page; place them under "
+        "LMMS_CAPTIONS_DATA/salmonn2.",
+    )
     probe_file = FILE
     name_fields = ("video",)
     tasks = {
@@ -89,26 +97,35 @@ class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
     }
     headline = "total"
     headline_means = "errors per 100 base events: missed, incorrect and hallucinated"
+    judge = staticmethod(judge_errors)
     silent = staticmethod(lambda question, run: (silent_errors(question, run),))
     output_tokens = {"salmonn2_errors": 350}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        return read_clips(settings)
+        path = find_file(settings, self.source, FILE)
+        rows = enumerate(read_json_list(path, of="clips"))
+        return read_rows(path, rows, _clip, expected="a video and a list of its events")
 
     def questions(self, doc: Doc) -> list[BaseEvents]:
         """Return the base events as the one question."""
         return [BaseEvents(tuple(doc["events"]))]
 
-    def question_text(self, _question: BaseEvents) -> str:
-        """Return an empty text: there is one question per clip."""
-        return ""
 
-    async def judge(
-        self, ask: Ask, question: BaseEvents, caption: str, *, config: JudgeConfig, run: int
-    ) -> ErrorJudgement:
-        """Count the errors of one caption."""
-        return await judge_errors(ask, question, caption, config=config, run=run)
+def _clip(row: Any) -> dict[str, object]:  # noqa: ANN401 - a row of the file
+    return {"video": Path(row["video"]).name, "events": events_of(row["events"])}
+
+
+def events_of(value: object) -> list[str]:
+    """Return the events of a row: a list, or the text of one as in a circulating copy.
+
+    >>> events_of("['a man runs', 'he falls']")
+    ['a man runs', 'he falls']
+    """
+    events = ast.literal_eval(value) if isinstance(value, str) else value
+    if not isinstance(events, list) or not events or not all(isinstance(e, str) for e in events):
+        raise ValueError(f"expected a list of events, got {value!r:.80}")
+    return events
 
 
 SALMONN2: Final = Salmonn2()

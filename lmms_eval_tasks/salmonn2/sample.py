@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips
+from lmms_eval_captions.lmms_eval_tasks.salmonn2.benchmark import FILE
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import events
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_sample(root: Path, clips: Path) -> None:
@@ -19,5 +16,4 @@ def write_sample(root: Path, clips: Path) -> None:
     rows = [
         {"video": f"video/{scene.video_id}.mp4", "events": str(events(scene))} for scene in SCENES
     ]
-    path = root / "salmonn2" / "video_salmonn2_test.json"
-    path.write_text(json.dumps(rows, indent=1), encoding="utf-8", newline="\n")
+    write_json(root / "salmonn2" / FILE, rows)

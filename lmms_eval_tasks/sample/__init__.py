@@ -90,6 +90,12 @@ def write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
     path.write_text(text, encoding="utf-8", newline="\n")
 
 
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file in a benchmark's folder, which is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=1), encoding="utf-8", newline="\n")
+
+
 def share_clips(clips: Path, folder: Path) -> None:
     """Put the sample's clips into a benchmark's folder of videos, as links if possible."""
     folder.mkdir(parents=True, exist_ok=True)

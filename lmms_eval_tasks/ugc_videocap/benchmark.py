@@ -1,15 +1,13 @@
-"""UGC-VideoCap: its task and metrics."""
+"""UGC-VideoCap: its file, task and metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import nan
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
-from lmms_eval_captions.judges.endpoint.request import Ask
-from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.caption_rating import (
     RATED,
     HumanCaption,
@@ -25,14 +23,12 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Task,
     over_questions,
 )
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
-from lmms_eval_captions.lmms_eval_tasks.ugc_videocap.data import FILE, SOURCE, read_clips
 
+FILE: Final = "final_caption_qa.json"
 _BEST: Final = 5.0
-
-
-def _rating(dimension: str) -> Callable[[RatingJudgement], Sequence[object]]:
-    return lambda judgement: (getattr(judgement, dimension),)
 
 
 def _mean_rating(judgement: RatingJudgement) -> Sequence[object]:
@@ -41,8 +37,7 @@ def _mean_rating(judgement: RatingJudgement) -> Sequence[object]:
 
 
 def _percent_of_best(ratings: Sequence[float | None]) -> float:
-    scored = [rating for rating in ratings if rating is not None]
-    return 100 * fmean(scored) / _BEST if scored else nan
+    return 100 * _mean(ratings) / _BEST
 
 
 def _mean(ratings: Sequence[float | None]) -> float:
@@ -57,7 +52,7 @@ def _dimension(name: str) -> Metric:
         scale=_BEST,
         lowest=1.0,
         highest=_BEST,
-        values=_rating(name),
+        values=lambda judgement: (getattr(judgement, name),),
         field=name,
     )
 
@@ -67,7 +62,14 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
 
     name = "ugc_videocap"
     folder = Path(__file__).parent
-    source = SOURCE
+    source = Source(
+        benchmark="ugc_videocap",
+        page="https://huggingface.co/datasets/openinterx/UGC-VideoCap",
+        license="MIT",
+        video_folder="ugc_videocap/video",
+        note="Clips and final_caption_qa.json are on the dataset's page; place them under "
+        "LMMS_CAPTIONS_DATA/ugc_videocap.",
+    )
     probe_file = FILE
     name_fields = ("video_id", "video")
     tasks = {
@@ -91,26 +93,26 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
     }
     headline = "ugc_avg"
     headline_means = "mean rating of visual, audio and details, in % of 5"
+    judge = staticmethod(rate_caption)
     silent = staticmethod(lambda question, run: (silent_rating(question, run),))
     output_tokens = {"ugc_rating": 25}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        return read_clips(settings)
+        path = find_file(settings, self.source, FILE)
+        samples = enumerate(read_json_list(path, of="samples", under="samples"))
+        expected = "video_id, path and answer"
+        return read_rows(path, samples, _clip, expected=expected, row_name="sample")
 
     def questions(self, doc: Doc) -> list[HumanCaption]:
         """Return the human caption as the one question."""
         return [HumanCaption(doc["reference"])]
 
-    def question_text(self, _question: HumanCaption) -> str:
-        """Return an empty text: there is one question per clip."""
-        return ""
 
-    async def judge(
-        self, ask: Ask, question: HumanCaption, caption: str, *, config: JudgeConfig, run: int
-    ) -> RatingJudgement:
-        """Rate one caption."""
-        return await rate_caption(ask, question, caption, config=config, run=run)
+def _clip(sample: Any) -> dict[str, object]:  # noqa: ANN401 - a sample of the file
+    name = PurePosixPath(sample["path"]).name
+    video_id, reference = str(sample["video_id"]), str(sample["answer"])
+    return {"video_id": video_id, "video": name, "reference": reference}
 
 
 UGC_VIDEOCAP: Final = UgcVideoCap()

@@ -1,7 +1,5 @@
 """Hooks of the task, which the YAML files name."""
 
-from __future__ import annotations
-
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
 from lmms_eval_captions.lmms_eval_tasks.ugc_videocap.benchmark import UGC_VIDEOCAP
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips
+from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from lmms_eval_captions.lmms_eval_tasks.ugc_videocap.benchmark import FILE
 
 
 def write_sample(root: Path, clips: Path) -> None:
@@ -24,6 +21,5 @@ def write_sample(root: Path, clips: Path) -> None:
         }
         for scene in SCENES
     ]
-    path = root / "ugc_videocap" / "final_caption_qa.json"
-    text = json.dumps({"valid_count": len(samples), "samples": samples}, indent=1)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    document = {"valid_count": len(samples), "samples": samples}
+    write_json(root / "ugc_videocap" / FILE, document)

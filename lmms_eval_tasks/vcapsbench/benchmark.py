@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
+
+from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.vcapsbench import (
@@ -23,19 +25,161 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol, shown
+from lmms_eval_captions.lmms_eval_tasks.data.files import (
+    Keep,
+    QuestionFile,
+    Row,
+    find_file,
+    of_json_lines,
+    read_numbered_jsonl,
+)
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
-    FILE,
-    GROUP_OF,
-    GROUPS,
-    QUESTION_FILE,
-    SOURCE,
-    make_question,
-    parse_question,
-    read_videos,
-)
 from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
+
+SOURCE: Final = Source(
+    benchmark="vcapsbench",
+    page="https://huggingface.co/datasets/somos99/VCapsBench",
+    license="see its page",
+    video_folder="vcapsbench/videos5k",
+    hub_repo="somos99/VCapsBench",
+    # The repository also holds archives of captions and results.
+    archives=("*video*.zip", "*video*.tar", "*video*.tar.gz", "**/*video*.zip"),
+)
+
+FILE: Final = "VCapsBench_100KQA.jsonl"
+
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "Content & Entity": (
+        "proper noun", "action", "relation", "count", "entity", "entity size", "entity shape",
+    ),
+    "Color & Lighting": ("lighting", "color palette", "color grading", "color"),
+    "Visuals & Composition": ("position", "relative position", "background", "text", "blur"),
+    "Cinematography & Atmosphere": (
+        "style", "camera movement", "shot type", "emotion", "atmosphere",
+    ),
+}  # fmt: skip
+"""The four groups and their 21 categories, in the order of the paper's tables."""
+
+GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
+"""Group of each category."""
+
+_N_SHOWN: Final = 3
+
+
+def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
+    """Return the videos that have questions, in the official order; log what is left out.
+
+    Rows of the same video are joined. A string that is not ``category*question*answer`` is left
+    out. A question of a category that the paper does not name is kept, and counts in no group.
+
+    Returns:
+        ``video_id``, ``questions``, each with ``category``, ``question`` and ``answer`` (yes or
+        no), and ``n_malformed_in_file``, the number of strings of all videos that are left out.
+
+    Raises:
+        DataError: If the file is missing or a row is not of the official shape.
+    """
+    path = find_file(settings, SOURCE, FILE)
+    questions: dict[str, list[dict[str, str]]] = {}
+    malformed: list[tuple[str, object]] = []
+    for number, row in read_numbered_jsonl(path):
+        video_id, texts = row.get("video_id"), row.get("qa")
+        where = f"{path}, line {number}"
+        if not isinstance(video_id, str) or not video_id.strip():
+            raise DataError(f"{where}: expected 'video_id' with a name, got {video_id!r:.80}")
+        if not isinstance(texts, list):
+            raise DataError(
+                f"{where}, video {video_id!r:.80}: expected 'qa' with a list, got {texts!r:.80}"
+            )
+        asked = questions.setdefault(video_id, [])
+        for text in texts:
+            question = parse_question(text)
+            if question is None:
+                malformed.append((video_id, text))
+            else:
+                asked.append(question)
+    if not any(questions.values()):
+        raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    _report(path, questions, malformed)
+    n_malformed = len(malformed)
+    return [
+        {"video_id": video_id, "questions": asked, "n_malformed_in_file": n_malformed}
+        for video_id, asked in questions.items()
+        if asked
+    ]
+
+
+def parse_question(text: object) -> dict[str, str] | None:
+    """Return ``category``, ``question`` and ``answer`` of an official string, or ``None``.
+
+    The first star ends the category and the last one begins the answer, so that a question may hold
+    stars.
+
+    >>> parse_question("text * Is there a sign saying 5*? * Yes")
+    {'category': 'text', 'question': 'Is there a sign saying 5*?', 'answer': 'yes'}
+    >>> parse_question("Is there a sign?*yes") is None
+    True
+    """
+    if not isinstance(text, str):
+        return None
+    head, _, rest = text.partition("*")
+    question, _, tail = rest.rpartition("*")
+    return make_question(head, question, tail)
+
+
+def make_question(category: str, question: str, answer: str) -> dict[str, str] | None:
+    """Return a question in the spelling of the paper's tables, ``None`` if it is not one.
+
+    >>> make_question(" Camera_movement", "Is it?", "No.")
+    {'category': 'camera movement', 'question': 'Is it?', 'answer': 'no'}
+    """
+    category = " ".join(category.replace("_", " ").replace("-", " ").lower().split())
+    answer = answer.strip(" \t\r\n.\"'").lower()
+    if not category or not question.strip() or answer not in ("yes", "no"):
+        return None
+    return {"category": category, "question": question.strip(), "answer": answer}
+
+
+def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+    for row in rows:
+        read = ((text, parse_question(text)) for text in row["qa"])
+        kept = [text for text, asked in read if asked and keep(row["video_id"], asked["question"])]
+        if kept:
+            yield {**row, "qa": kept}
+
+
+QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
+"""Malformed strings are left out."""
+
+
+def _report(
+    path: Path,
+    questions: Mapping[str, Sequence[Mapping[str, str]]],
+    malformed: Sequence[tuple[str, object]],
+) -> None:
+    """Log what was left out, and categories that the paper does not name."""
+    n_strings = sum(map(len, questions.values())) + len(malformed)
+    empty = [video_id for video_id, asked in questions.items() if not asked]
+    categories = {question["category"] for asked in questions.values() for question in asked}
+    other = sorted(categories - set(GROUP_OF))
+    findings = (
+        (
+            f"{len(malformed):,} of {n_strings:,} strings are not category*question*answer with "
+            "the answer yes or no and are left out, such as",
+            [f"{video_id}: {text!r:.80}" for video_id, text in malformed],
+        ),
+        (f"{len(empty):,} videos have no question and are left out, such as", empty),
+        (
+            f"{len(other):,} categories that the paper does not name count overall and in no "
+            "group:",
+            other,
+        ),
+    )
+    for finding, names in findings:
+        if names:
+            logger.warning("{}: {} {}", path, finding, ", ".join(names[:_N_SHOWN]))
 
 
 class VCapsBench(Benchmark[Question, AgreementJudgement]):

@@ -33,8 +33,11 @@ from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.ratios import SumsOf, of_means, of_sums
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
-from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import WithReferences, tasks_of_aspects
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_references
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import (
+    WithReferences,
+    read_references,
+    tasks_of_aspects,
+)
 from lmms_eval_captions.metrics.captioning import bleu, meteor
 from lmms_eval_captions.metrics.vdc import mean_over_videos
 
@@ -76,59 +79,50 @@ def _wait(future: Future[WordsJudgement]) -> WordsJudgement:
             waiting = list(_waiting.values())
             _waiting.clear()
             for aspect in dict.fromkeys(question.aspect for question, *_ in waiting):
-                _measure(aspect, [row for row in waiting if row[0].aspect == aspect])
+                rows = [row for row in waiting if row[0].aspect == aspect]
+                questions, captions, futures = zip(*rows, strict=True)
+                _measure(aspect, questions, captions, futures)
     if not future.done():
         raise DataError("it was not measured, see the first error in the log")
     return future.result()
 
 
 def _measure(
-    aspect: str, waiting: Sequence[tuple[WordsQuestion, str, Future[WordsJudgement]]]
+    aspect: str,
+    questions: Sequence[WordsQuestion],
+    captions: Sequence[str],
+    futures: Sequence[Future[WordsJudgement]],
 ) -> None:
-    """Set the results of captions of one aspect."""
-    questions, captions, futures = zip(*waiting, strict=True)
+    """Measure the captions of one aspect, a caption of each of some videos."""
+    if len(captions) >= _MANY:
+        logger.info("counting the words of {:,} {} captions: minutes", len(captions), aspect)
     try:
-        judgements = _measurements(aspect, questions, captions)
+        texts = read_references(data_settings(), aspect)
+        texts |= {question.video_id: question.reference for question in questions}
+        if not has_java():
+            THIS_RUN.warn(f"vdc_classic: {_NO_JAVA}")
+        words = (ptb_words if has_java() else plain_words)([*texts.values(), *captions])
     except DataError as error:
         for future in futures:
             future.set_exception(error)
         return
-    for future, judgement in zip(futures, judgements, strict=True):
-        future.set_result(judgement)
-
-
-def _measurements(
-    aspect: str, questions: Sequence[WordsQuestion], captions: Sequence[str]
-) -> list[WordsJudgement]:
-    """Measure a caption of each of some videos.
-
-    Raises:
-        DataError: If the reference captions cannot be read, or a program fails.
-    """
-    if len(captions) >= _MANY:
-        logger.info("counting the words of {:,} {} captions: minutes", len(captions), aspect)
-    texts = read_references(data_settings(), aspect)
-    texts |= {question.video_id: question.reference for question in questions}
-    if not has_java():
-        THIS_RUN.warn(f"vdc_classic: {_NO_JAVA}")
-    words = (ptb_words if has_java() else plain_words)([*texts.values(), *captions])
     references = dict(zip(texts, words[: len(texts)], strict=True))
     ids = [question.video_id for question in questions]
     candidates = dict(zip(ids, words[len(texts) :], strict=True))
     ciders = cider_of_words(candidates, {name: [text] for name, text in references.items()})
     meteors = _meteors(candidates, references)
-    return [
-        WordsJudgement(
-            run=0,
-            reference=question.reference,
-            tokenizer="ptb" if has_java() else "plain",
-            cider=ciders[video_id],
-            rouge_l=rouge_of_words(candidates[video_id], [references[video_id]]),
-            bleu=bleu_counts(candidates[video_id], [references[video_id]]),
-            meteor=meteors.get(video_id),
+    for video_id, question, future in zip(ids, questions, futures, strict=True):
+        future.set_result(
+            WordsJudgement(
+                run=0,
+                reference=question.reference,
+                tokenizer="ptb" if has_java() else "plain",
+                cider=ciders[video_id],
+                rouge_l=rouge_of_words(candidates[video_id], [references[video_id]]),
+                bleu=bleu_counts(candidates[video_id], [references[video_id]]),
+                meteor=meteors.get(video_id),
+            )
         )
-        for video_id, question in zip(ids, questions, strict=True)
-    ]
 
 
 def _meteors(

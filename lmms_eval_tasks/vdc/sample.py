@@ -8,7 +8,7 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions, facts
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import REFERENCES, Pair
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import REFERENCES, Pair
 
 _MAIN: Final = "What is the main object at the start of the video?"
 _MOTION: Final = ("action", "How does the main object move in the scene?", "motion")

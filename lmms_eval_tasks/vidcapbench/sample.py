@@ -8,7 +8,7 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import facts, with_article
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import Pair
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import Pair
 
 _AUTOMATIC: Final = (
     ("video aesthetics", "cinematography", "What does the camera do?", "camera"),

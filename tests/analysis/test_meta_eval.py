@@ -15,7 +15,7 @@ from lmms_eval_captions.analysis.meta_eval.msvd import meta_eval_msvd
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import read_items
 
 _TABLE_4 = {
     "BLEU-1": (40.7, 41.2),

@@ -56,7 +56,10 @@ def test_the_contract_is_kept(tree: Path) -> None:
             "judges.endpoint.limits", "judges.settings", "The endpoint knows", id="endpoint"
         ),
         pytest.param(
-            "lmms_eval_tasks.capquiz.data", "lmms_eval_tasks.vdc.data", "another", id="benchmarks"
+            "lmms_eval_tasks.capquiz.benchmark",
+            "lmms_eval_tasks.vdc.classic",
+            "another",
+            id="benchmarks",
         ),
         pytest.param("judges.errors", "lmms_eval", "neither lmms-eval nor", id="lmms-eval"),
         pytest.param("judges.files", "judges.endpoint.urls", "No circle", id="circle"),

@@ -27,7 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import (
     tasks_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import read_questions
 
 _ASPECTS = ("camera", "detailed")
 _N_VIDEOS = 5

@@ -29,7 +29,7 @@ from lmms_eval_captions.construction.replies import (
     read_yes_no,
 )
 from lmms_eval_captions.judges.endpoint.request import Reply
-from lmms_eval_captions.lmms_eval_tasks.capquiz.data import SUPER_OF
+from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import SUPER_OF
 
 Row = Mapping[str, Any]
 

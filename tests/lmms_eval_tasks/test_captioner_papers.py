@@ -22,7 +22,7 @@ from captioner_papers import OBJECTS, chosen, errors, extracted, label, ratings,
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.settings import read_data_settings
-from lmms_eval_captions.lmms_eval_tasks.caption_qa.data import read_set
+from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import read_set
 
 Numbers = dict[str, float]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from lmms_eval_captions.judges.verdict import Agreement
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import GROUP_OF
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import GROUP_OF
 from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
 from vcapsbench_paper import HALF, MODELS, TABLE_1, TABLE_3, TABLE_4, Rates, Table, cells
 

@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from lmms_eval_captions.lmms_eval_tasks.capquiz import data as capquiz
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench import data as vcapsbench
+from lmms_eval_captions.lmms_eval_tasks.capquiz import benchmark as capquiz
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench import benchmark as vcapsbench
 
 _WORDS = [
     "person",

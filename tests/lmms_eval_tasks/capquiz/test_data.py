@@ -12,8 +12,8 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import CAPQUIZ
-from lmms_eval_captions.lmms_eval_tasks.capquiz.data import (
+from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import (
+    CAPQUIZ,
     DOMAINS,
     GROUP_OF,
     SUPER_OF,

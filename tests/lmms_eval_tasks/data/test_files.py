@@ -19,7 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import (
     local_root,
     read_jsonl,
 )
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import SOURCE as VDC
 
 VDC_QA = Path(__file__).parents[3].parent / "shared" / "data" / "vdc_qa"
 PAIRS = {"camera": 1027, "short": 1027, "background": 1027, "main_object": 1029, "detailed": 1027}

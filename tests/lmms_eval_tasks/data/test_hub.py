@@ -22,7 +22,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, find_video
 from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_file, fetch_videos, unpack
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import SOURCE as VDC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -303,7 +303,7 @@ FETCH = """
 import sys
 from pathlib import Path
 from lmms_eval_captions.lmms_eval_tasks.data.hub import fetch_videos
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import SOURCE as VDC
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import SOURCE as VDC
 fetch_videos(VDC, Path(sys.argv[1]))
 """
 

@@ -18,7 +18,7 @@ from conftest import ServerFactory
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval import hooks
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.data import read_items
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import read_items
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 

@@ -11,10 +11,10 @@ import pytest
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
 from lmms_eval_captions.lmms_eval_tasks.sample import render, sample_root
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench.data import (
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import (
     GROUP_OF,
     GROUPS,
+    VCAPSBENCH,
     parse_question,
     read_videos,
 )

@@ -21,7 +21,7 @@ from lmms_eval_captions.judges.settings import read_settings
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks, rouge_hooks
-from lmms_eval_captions.lmms_eval_tasks.vdc.data import read_questions
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import read_questions
 from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 Items = dict[str, list[PendingRecord]]

@@ -19,7 +19,7 @@ from lmms_eval_captions.lmms_eval_tasks.judge_check import (
 )
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.vdc import vdd_hooks as hooks
-from lmms_eval_captions.lmms_eval_tasks.vdc.vdd import VDD
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import VDD
 
 REFERENCES = {f"v{n}": f"A dog number {n} runs over the grass." for n in range(4)}
 

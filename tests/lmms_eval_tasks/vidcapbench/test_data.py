@@ -9,8 +9,7 @@ import pytest
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.data import read_videos
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import VIDCAPBENCH, read_videos
 from vidcapbench_files import N_PAIRS, N_VIDEOS, write_files
 
 
