@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -78,7 +78,8 @@ def captioners_of(folders: Sequence[Path]) -> list[Captioner]:
     """Return the captioners of results folders, in the order of the folders.
 
     Folders are lmms-eval's ``--output_path``, or results files; each model below one is a
-    captioner. It is called like its folder, with folders above it to tell captioners apart.
+    captioner, but all are one if no two have a task in common: its captions are in a file per task.
+    It is called like its folder, with folders above it to tell captioners apart.
 
     Raises:
         DataError: If a folder has no results or none of our tasks, or is named twice.
@@ -125,12 +126,13 @@ def names_to_show(captioners: Sequence[Captioner], wanted: Sequence[str] = ()) -
     return [name for name in common if name not in members]
 
 
-def _models(folder: Path) -> Iterator[tuple[_Parts, dict[str, RunResults]]]:
-    """Yield each model below a folder: its path's parts, and its newest run of each name."""
+def _models(folder: Path) -> list[tuple[_Parts, dict[str, RunResults]]]:
+    """Return each captioner below a folder: its path's parts, and its newest run of each name."""
     given = folder.expanduser()
     if given.name in ("", ".."):
         given = given.resolve()
     models = read_all_results(given)
+    found: list[tuple[_Parts, dict[str, RunResults]]] = []
     for runs in models:
         newest = {name: run for run in runs for name in run.tasks if members_of(run, name)}
         if not newest:
@@ -143,7 +145,11 @@ def _models(folder: Path) -> Iterator[tuple[_Parts, dict[str, RunResults]]]:
             parts = (*given.parent.parts, given.name.removesuffix(RESULTS))
         elif len(models) > 1:
             parts = (*parts, *runs[-1].path.parent.relative_to(given).parts)
-        yield parts, newest
+        found.append((parts, newest))
+    together = {name: run for _, newest in found for name, run in newest.items()}
+    if len(together) == sum(len(newest) for _, newest in found):
+        found = [(given.parts if len(models) > 1 else found[0][0], together)]
+    return found
 
 
 def _distinct_names(paths: Sequence[_Parts]) -> list[str]:

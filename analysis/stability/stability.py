@@ -94,7 +94,13 @@ def stability(folders: Sequence[Path], names: Sequence[str]) -> list[Repeated]:
             f"stability: expected tasks with a judge, got {', '.join(measured)}, whose captions "
             "are measured without one"
         )
-    found = [_repeated(name, captioners) for name in shown if name not in measured]
+    own = [name for name, of in firsts.items() if not of.benchmark.counts_ahead]
+    if own and (names or len(own) + len(measured) == len(shown)):
+        raise DataError(
+            f"{', '.join(own)}: the judge's replies say what it is asked, so no question can be "
+            "followed from run to run; name other tasks with --tasks"
+        )
+    found = [_repeated(name, captioners) for name in shown if name not in (*measured, *own)]
     if max(of.n_runs for of in found) < 2:
         raise DataError(
             "stability: expected at least 2 judge runs, got 1, which cannot tell whether a verdict "
@@ -109,11 +115,6 @@ def _repeated(name: str, captioners: Sequence[Captioner]) -> Repeated:
 
     verdicts = [captioner.verdicts(name, sampled=False) for captioner in captioners]
     benchmark = verdicts[0].benchmark
-    if not benchmark.counts_ahead:
-        raise DataError(
-            f"{name}: the judge's replies say what it is asked, so no question can be followed "
-            "from run to run; name other tasks with --tasks"
-        )
     n_runs = min(max(table.n_runs for table in of.tables) for of in verdicts)
     if not n_runs:
         raise DataError(f"{name}: expected judged captions, and one captioner has none")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
 from lmms_eval_captions.judges.endpoint.request import Ask, Reply
+from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, recall, request_of
 from lmms_eval_captions.judges.protocols.capquiz import LETTERS, read_choice
 from lmms_eval_captions.judges.verdict import Judgement
@@ -15,6 +17,13 @@ from lmms_eval_captions.judges.verdict import Judgement
 UNKNOWN: Final = "N/A: the caption does not say"
 """Option that is added to those of a question."""
 MOST_OPTIONS: Final = len(LETTERS) - 1
+
+_NOT_SAID: Final = re.compile(
+    r"(?:(?:the |my )?(?:final )?answer(?: is)?\s?:?\s)?"
+    r"(?:n/a|(?:n/a[:,.]?\s)?the caption does not say)\.?(?:\s?\((?P<letter>[a-f])\))?\.?",
+    re.IGNORECASE,
+)
+"""A whole reply that chooses the added option by its text."""
 
 Outcome = Literal["right", "wrong", "unknown"]
 """Chosen option: the right one, another one, or the added one."""
@@ -80,7 +89,13 @@ def read_option(reply: Reply, options: Sequence[str]) -> str | None:
     'A dog'
     >>> read_option(Reply("E", "stop"), ["A cat", "A dog", UNKNOWN]) is None
     True
+    >>> read_option(Reply("N/A", "stop"), ["A cat", "A dog", UNKNOWN])
+    'N/A: the caption does not say'
     """
+    text = reading.plain(reply).strip(" *`'\"\n")
+    if not reading.may_be_cut(reply) and (said := _NOT_SAID.fullmatch(text)):
+        is_own = said["letter"] in (None, LETTERS[options.index(UNKNOWN)])
+        return UNKNOWN if is_own else None
     unused = [f"unused option {letter}" for letter in LETTERS[len(options) :]]
     letter = read_choice(reply, [*options, *unused])
     index = len(options) if letter is None else LETTERS.index(letter)

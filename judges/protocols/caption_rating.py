@@ -6,6 +6,7 @@ One request per caption. The prompt is ours; the authors' is in their repository
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,7 @@ from lmms_eval_captions.judges.verdict import Judgement
 
 RATED: Final = ("visual", "audio", "details")
 """Dimensions, each rated from 1 to 5."""
+_OF_5: Final = re.compile(r"(\d(?:\.\d{1,3})?)\s?(?:(?:/|out of)\s?5)?")
 _SCORE: Final = {"type": "integer", "enum": [1, 2, 3, 4, 5]}
 _SCHEMA: Final = object_schema(visual=_SCORE, audio=_SCORE, details=_SCORE)
 
@@ -81,6 +83,8 @@ def read_ratings(reply: Reply) -> tuple[float, float, float] | None:
         if not isinstance(value, dict):
             return None
         lowered = {str(name).lower(): rating for name, rating in value.items()}
+        if len(lowered) < len(value):
+            return None
         ratings = [_rating(lowered.get(name)) for name in RATED]
         visual, audio, details = ratings
         if visual is None or audio is None or details is None:
@@ -94,9 +98,7 @@ def _rating(value: object) -> float | None:
     if isinstance(value, dict):
         value = value.get("score")
     if isinstance(value, str):
-        try:
-            value = float(value.strip().removesuffix("/5"))
-        except ValueError:
-            return None
+        match = _OF_5.fullmatch(value.strip())
+        value = None if match is None else float(match[1])
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 1 <= value <= 5 else None  # type: ignore[operator,arg-type]

@@ -70,11 +70,10 @@ def judge_events(
         return await ask(request, lambda reply: read_relations(reply, len(events)))
 
     async def of_reference(ask: Ask) -> list[EventJudgement]:
-        events = tuple(map(plain, question.events))
-        if not events:
+        if not question.events:
             return []
-        found = await look(ask, events, caption)
-        return _judgements(question.kind, events, "reference", found, run)
+        found = await look(ask, question.events, caption)
+        return _judgements(question.kind, question.events, "reference", found, run)
 
     async def of_caption(ask: Ask) -> list[EventJudgement]:
         extracted = await ask(_extract_request(question.kind, caption, config, run), read_events)
@@ -101,7 +100,7 @@ def silent_events(question: Reference, run: int) -> list[EventJudgement]:
     """Return the judgements of an empty caption: it entails no event and has none itself."""
     return [
         EventJudgement(
-            run=run, kind=question.kind, event=plain(event), side="reference", verdict="neutral"
+            run=run, kind=question.kind, event=event, side="reference", verdict="neutral"
         )
         for event in question.events
     ]
@@ -160,7 +159,8 @@ def _listed(value: object) -> list[object] | None:
 
 def _label(item: object) -> Relation | None:
     if isinstance(item, dict):
-        item = next((item[key] for key in _KEYS if isinstance(item.get(key), str)), None)
+        named = {item[key] for key in _KEYS if isinstance(item.get(key), str)}
+        item = named.pop() if len(named) == 1 else None
     return _LABELS.get(item.strip().strip(".").lower()) if isinstance(item, str) else None
 
 

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Hashable, Iterator
-from typing import Final, TypeVar
-
-from json_repair import repair_json
+from typing import Final, NamedTuple, TypeVar
 
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols import reading
 
 T = TypeVar("T", bound=Hashable)
 
-_MOST_VALUES: Final = 40
-_MOST_REPAIRED: Final = 20_000
-"""Characters up to which a damaged value is repaired; repairing is not linear."""
+_MOST_ENDS: Final = 20
+"""Closing brackets that are tried as the end of a value that is no JSON."""
+_NOTE: Final = re.compile(r"\[[^\[\]{}\"',:]{0,80}\]")
+"""Words in brackets: "[reference]"."""
+_EXAMPLE: Final = re.compile(
+    r"\b(?:such as|for instance|e\.g|format|instead of|not)\b[^.!?\n]*\Z", re.IGNORECASE
+)
+_OPENING: Final = re.compile(r"[\[{]")
+
+
+class _Value(NamedTuple):
+    """A list or object of a reply, with where it stands."""
+
+    value: object
+    start: int
+    end: int
+
+
+class _TwiceError(ValueError):
+    """A key occurs twice in an object."""
 
 
 def read_json(reply: Reply, convert: Callable[[object], T | None]) -> T | None:
     """Return the value of a reply, ``None`` if it has none or several that differ.
 
-    Prose and fences around a value, single quotes and trailing commas are accepted. A reply that
-    was cut is unreadable.
+    Prose and fences around a value, single quotes and trailing commas are accepted. Nothing is
+    repaired: a value that is cut, taken back, an example, or followed by something that looks like
+    another one is unreadable.
 
     Args:
         reply: The judge's reply.
@@ -34,37 +51,73 @@ def read_json(reply: Reply, convert: Callable[[object], T | None]) -> T | None:
     ('a', 'b')
     >>> read_json(Reply('["a"] or ["b"]', "stop"), as_words) is None
     True
+    >>> read_json(Reply('["a"]. Correction: [b', "stop"), as_words) is None
+    True
     """
     text = reading.plain(reply)
     if not text or reply.finish_reason == "length":
         return None
-    values = [value for parsed in _parsed(text) if (value := convert(parsed)) is not None]
-    return reading.the_one(values)
+    found: list[T | reading.Unclear] = []
+    try:
+        for value, start, end in _values(text):
+            one = convert(value)
+            if one is not None:
+                is_example = _EXAMPLE.search(text[:start]) is not None
+                is_doubted = is_example or reading.is_taken_back(text, start, end)
+                found.append(reading.UNCLEAR if is_doubted else one)
+            elif found:
+                return None
+    except ValueError:
+        return None
+    return reading.the_one(found)
 
 
-def _parsed(text: str) -> Iterator[object]:
-    """Yield every list and object of a text that is not inside another one."""
-    decoder, position, n_found = json.JSONDecoder(), 0, 0
-    while n_found < _MOST_VALUES:
-        starts = [at for sign in "[{" if (at := text.find(sign, position)) >= 0]
-        if not starts:
+def _values(text: str) -> Iterator[_Value]:
+    """Yield the lists and objects of a text that are not inside another one.
+
+    Raises:
+        ValueError: At a bracket that begins no value, but for words in brackets before the first.
+    """
+    position, n_found = 0, 0
+    while (match := _OPENING.search(text, position)) is not None:
+        note = _NOTE.match(text, match.start())
+        try:
+            value, position = _value_at(text, match.start())
+        except ValueError:
+            if n_found or note is None:
+                raise
+            position = note.end()
+            continue
+        n_found += 1
+        if n_found > reading.MOST_STATEMENTS:
+            raise ValueError("too many values")
+        yield _Value(value, match.start(), position)
+
+
+def _value_at(text: str, start: int) -> tuple[object, int]:
+    """Return the value that begins at a bracket, as JSON or as a Python literal, and its end."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except _TwiceError:
+        raise
+    except (ValueError, RecursionError):
+        closing = {"[": "]", "{": "}"}[text[start]]
+    end = len(text)
+    for _ in range(_MOST_ENDS):
+        end = text.rfind(closing, start, end)
+        if end < 0:
             break
         try:
-            value, position = decoder.raw_decode(text, min(starts))
-        except (ValueError, RecursionError):
-            break
-        n_found += 1
-        yield value
-    if n_found == 0 and len(text) <= _MOST_REPAIRED:
-        for opening, closing in ("[]", "{}"):
-            start, end = text.find(opening), text.rfind(closing)
-            if 0 <= start < end:
-                yield _repaired(text[start : end + 1])
+            return ast.literal_eval(text[start : end + 1]), end + 1
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    raise ValueError("no list and no object")
 
 
-def _repaired(text: str) -> object:
-    """Return the value of a Python literal, or of damaged JSON."""
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return repair_json(text, return_objects=True)
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(dict(pairs)) < len(pairs):
+        raise _TwiceError("a key occurs twice")
+    return dict(pairs)
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique)

@@ -24,7 +24,9 @@ _PARTS: Final = ("missed", "incorrect", "hallucinated")
 _MOST: Final = 200
 _STRINGS: Final = {"type": "array", "items": {"type": "string"}}
 _SCHEMA: Final = object_schema(missed=_STRINGS, incorrect=_STRINGS, hallucinated=_STRINGS)
-_REPEATED: Final = re.compile(r"\b(\w[^.!?\n]{0,200}[.!?]?)(?:\s+\1){2,}", re.DOTALL)
+_NOTHING: Final = ("none", "n/a", "null", "nothing", "")
+"""Texts that stand for an empty list, and are no event."""
+_REPEATED: Final = re.compile(r"\b(\w[^\n]{0,200}?[.!?]?)(?!\w)(?:[\s,;\"'*-]+\1(?!\w)){2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,10 @@ def read_errors(reply: Reply, n_events: int) -> tuple[int, int, int] | None:
     def convert(value: object) -> tuple[int, int, int] | None:
         if not isinstance(value, dict):
             return None
-        missed, incorrect, hallucinated = (_count(value.get(part)) for part in _PARTS)
+        named = {str(key).lower().removesuffix("_events"): of for key, of in value.items()}
+        if len(named) < len(value):
+            return None
+        missed, incorrect, hallucinated = (_count(named.get(part)) for part in _PARTS)
         if missed is None or incorrect is None or hallucinated is None:
             return None
         if missed + incorrect > n_events or hallucinated > _MOST:
@@ -112,6 +117,9 @@ def read_errors(reply: Reply, n_events: int) -> tuple[int, int, int] | None:
 
 def _count(part: object) -> int | None:
     if isinstance(part, list):
+        texts = [text.strip().lower() for text in part if isinstance(text, str)]
+        if any(text in _NOTHING for text in texts):
+            return 0 if len(part) == 1 and texts[0] else None
         return len(part)
     if isinstance(part, int) and not isinstance(part, bool):
         return part if part >= 0 else None
@@ -126,5 +134,7 @@ def collapse_repetitions(text: str) -> str:
 
     >>> collapse_repetitions("He runs. He runs. He runs. Then he stops.")
     'He runs. Then he stops.'
+    >>> collapse_repetitions("There is no no none.")
+    'There is no no none.'
     """
     return _REPEATED.sub(r"\1", text)

@@ -185,8 +185,11 @@ def places(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 def is_doubted(text: str, start: int, end: int) -> bool:
     """Return whether words around a statement deny it, or make it a condition or an example."""
-    if not is_introduced(text, start):
-        return True
+    return not is_introduced(text, start) or is_taken_back(text, start, end)
+
+
+def is_taken_back(text: str, start: int, end: int) -> bool:
+    """Return whether words right before or after a statement deny it or call it an example."""
     before = _DOUBT_BEFORE.search(text[max(0, start - _REACH) : start])
     return before is not None or _DOUBT_AFTER.match(text[end : end + _REACH]) is not None
 

@@ -188,7 +188,8 @@ def _video(row: Mapping[str, Any], field: str) -> str:
     if row.get("start") is None or row.get("end") is None:
         return name
     stem = PurePosixPath(name).stem
-    return f"{stem}_{row['start']:g}_{row['end']:g}"
+    start, end = (f"{float(row[edge]):f}".rstrip("0").rstrip(".") for edge in ("start", "end"))
+    return f"{stem}_{start}_{end}"
 
 
 def _question(
@@ -201,12 +202,13 @@ def _question(
     letters = [letter[1] if (letter := _LETTER.match(text)) else "" for text in texts]
     if letters == list("ABCDEFGHIJ"[: len(texts)]):
         texts = [_LETTER.sub("", text) for text in texts]
-    right = _LETTER.sub("", str(answer).strip())
-    if right not in texts:
-        index = "ABCDEFGHIJ".find(str(answer).strip().strip("().").upper() or "?")
-        if not 0 <= index < len(texts):
-            raise ValueError(f"expected one of {texts!r:.80} or its letter, got {answer!r:.80}")
-        right = texts[index]
+    given = str(answer).strip()
+    name = given.strip("().").upper()
+    right = next((text for text in (given, _LETTER.sub("", given)) if text in texts), "")
+    if not right and len(name) == 1 and 0 <= "ABCDEFGHIJ".find(name) < len(texts):
+        right = texts["ABCDEFGHIJ".index(name)]
+    if not right:
+        raise ValueError(f"expected one of {texts!r:.80} or its letter, got {answer!r:.80}")
     if not 2 <= len(texts) <= MOST_OPTIONS or len(set(texts)) < len(texts):
         raise ValueError(f"expected 2 to {MOST_OPTIONS} different options, got {texts!r:.80}")
     return {

@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from loguru import logger
+
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.files import (
     BadLineError,
@@ -233,17 +235,23 @@ def read_rows(
 ) -> list[dict[str, object]]:
     """Return what ``read`` makes of each of a file's numbered rows.
 
+    Rows of another form than ``expected`` are left out with a warning that names the first.
+
     Raises:
-        DataError: If a row is of another form than ``expected``; the message names the row.
+        DataError: If no row can be used.
     """
-    documents = []
+    documents, unusable = [], []
     for number, row in rows:
         try:
             documents.append(read(row))
-        except (LookupError, TypeError, ValueError, SyntaxError) as error:
-            raise DataError(
-                f"{path}, {row_name} {number}: expected {expected}, got {error!r}"
-            ) from error
+        except (LookupError, TypeError, ValueError, SyntaxError, MemoryError) as error:
+            unusable.append(f"{row_name} {number}: expected {expected}, got {error!r:.200}")
+    if unusable:
+        n = len(unusable) + len(documents)
+        words = f"{path}: {len(unusable):,} of {n:,} rows cannot be used, first {unusable[0]}"
+        if not documents:
+            raise DataError(words)
+        logger.warning("{}", words)
     return documents
 
 

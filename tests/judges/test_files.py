@@ -19,11 +19,11 @@ from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.errors import CaptionError, CaptionsError, DataError, SettingsError
 from lmms_eval_captions.judges.protocols.prompt import Prompts
 from lmms_eval_captions.judges.settings import Settings, read_settings
-from lmms_eval_captions.lmms_eval_tasks.capquiz import data as capquiz
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval import data as msvd_eval
-from lmms_eval_captions.lmms_eval_tasks.vcapsbench import data as vcapsbench
-from lmms_eval_captions.lmms_eval_tasks.vdc import data as vdc
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench import data as vidcapbench
+from lmms_eval_captions.lmms_eval_tasks.capquiz import benchmark as capquiz
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval import benchmark as msvd_eval
+from lmms_eval_captions.lmms_eval_tasks.vcapsbench import benchmark as vcapsbench
+from lmms_eval_captions.lmms_eval_tasks.vdc import benchmark as vdc
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench import benchmark as vidcapbench
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 
 DEEP = (b"[" * 100_000, b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000)

@@ -19,10 +19,12 @@ import datasets
 import pytest
 
 from captioner_papers import OBJECTS, chosen, errors, extracted, label, ratings, reply
+from five_tasks import Texts, write_data
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
 from lmms_eval_captions.judges.settings import read_data_settings
-from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import read_set
+from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import _question, read_set
+from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
 Numbers = dict[str, float]
 
@@ -45,7 +47,7 @@ def f1(precision: float, recall: float) -> float:
 def of_dream1k(rows: Sequence[Mapping[str, Any]]) -> Numbers:
     recall, precision = defaultdict(list), defaultdict(list)
     for number, row in enumerate(rows):
-        events = [event.lower().replace('"', "'") for event in row["extra_info"]["events"]]
+        events = row["extra_info"]["events"]
         own = extracted(caption_of(number))
         if events or own:
             recall[row["dataset"]].append(shares(events))
@@ -229,3 +231,69 @@ def test_tasks_of_lmms_eval_are_asked_from_captions(
     assert len(read["questions"]) == len(loaded)  # type: ignore[arg-type]
     assert (read["questions"][0]["answer"], read["questions"][0]["category"]) == (answer, category)  # type: ignore[index]
     assert any(f"{len(loaded)} of {2 * len(loaded)} questions" in line for line in logged)
+
+
+DAMAGED: Final = {
+    "dream1k": {"idx": 7, "dataset": "DREAM/youtube", "extra_info": {"events": ["a"]}},
+    "carebench": {"video": "a.mp4", "caption": "A man.", "events": "none", "objects": []},
+    "salmonn2": {"video": "a.mp4", "events": "[" * 100_000},
+    "ugc_videocap": {"video_id": "a", "path": "a.mp4"},
+}
+
+
+@pytest.mark.parametrize("task", DAMAGED)
+@pytest.mark.usefixtures("bench")
+def test_a_damaged_row_costs_its_clip_alone(task: str, tmp_path: Path) -> None:
+    root = write_data(tmp_path / "data", [Texts("clip")])
+    (path,) = (
+        root / name
+        for name in (
+            "dream1k/DREAM-1k.jsonl", "carebench/json/metadata.json",
+            "salmonn2/video_salmonn2_test.json", "ugc_videocap/final_caption_qa.json",
+        )
+        if name.startswith(task)
+    )  # fmt: skip
+    if path.suffix == ".jsonl":
+        path.write_text(f"{path.read_text()}{json.dumps(DAMAGED[task])}\n")
+    else:
+        rows = json.loads(path.read_text())
+        (rows["samples"] if isinstance(rows, dict) else rows).append(DAMAGED[task])
+        path.write_text(json.dumps(rows))
+    entry = scored(task, ["clip"], tmp_path, "--judge", "lexical")
+    assert entry["unscored,none"] == 0
+
+
+def test_an_answer_is_one_option_by_its_text_or_letter() -> None:
+    """Not part of the alphabet that holds its letters."""
+    options = ["I. Newton", "A. Einstein"]
+    assert _question("Who?", options, "I. Newton", "all")["answer"] == "I. Newton"
+    assert _question("Who?", ["cat", "dog", "cow"], "b", "all")["answer"] == "dog"
+    with pytest.raises(ValueError, match="or its letter"):
+        _question("Who?", ["cat", "dog", "cow"], "BC", "all")
+
+
+@pytest.mark.usefixtures("offline")
+def test_files_of_several_sets_are_one_captioner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the page of captioner papers shows it: a file per set, a folder per captioner."""
+    monkeypatch.chdir(tmp_path)
+    for folder, words in (("mine", "A dog runs."), ("other", "A red circle moves to the right.")):
+        for task in ("dream1k", "salmonn2"):
+            clips = our_benchmarks()[task].read(
+                read_data_settings(), our_benchmarks()[task].tasks[task]
+            )
+            rows = [{"video": clip["video"], "caption": words} for clip in clips]
+            path = Path(folder, f"{task}.jsonl")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+            assert main(["score", str(path), "--tasks", task, "-o", f"results/{folder}"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "results/mine", "results/other", "--format", "json"]) == 0
+    compared = json.loads(capsys.readouterr().out)
+    assert {of["task"] for of in compared["compared"]} == {"dream1k", "salmonn2"}
+    assert {row["captioner"] for of in compared["compared"] for row in of["rows"]} == {
+        "mine", "other",
+    }  # fmt: skip
+    assert main(["stability", "results/mine"]) == 2
+    assert "the judge's replies say what it is asked" in capsys.readouterr().err

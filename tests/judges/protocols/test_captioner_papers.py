@@ -8,7 +8,7 @@ from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.caption_qa import UNKNOWN, read_option
 from lmms_eval_captions.judges.protocols.caption_rating import read_ratings
 from lmms_eval_captions.judges.protocols.events import read_events, read_relations
-from lmms_eval_captions.judges.protocols.missed_events import read_errors
+from lmms_eval_captions.judges.protocols.missed_events import collapse_repetitions, read_errors
 
 TWO = ("entailment", "contradiction")
 REST = '"audio": 2, "details": 3'
@@ -34,6 +34,13 @@ TEN = '["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"]'
         ('["entailment", "contradiction"] or ["neutral", "contradiction"]', None),
         ("entailment, contradiction", None),
         ("", None),
+        ('I think [reference] says so.\n["entailment", "contradiction"]', TWO),
+        ('["entailment", "contradiction"]\n["entailment", "contradiction"]', TWO),
+        ("[\"entailment\", \"neutral\"]\nWait: ['entailment', 'contradiction']", None),
+        ('["entailment", "contradiction"]; on reflection the second is neutral', None),
+        ('["entailment", "contradiction"] or [neutral, neutral]', None),
+        ('For example ["entailment", "contradiction"]', None),
+        ('[{"label": "entailment", "relation": "neutral"}, {"label": "contradiction"}]', None),
     ],
 )
 def test_relations(text: str, expected: tuple[str, ...] | None) -> None:
@@ -59,6 +66,9 @@ def test_a_list_that_was_cut_is_not_read() -> None:
         ('["a man runs", {"event": "he falls"}]', None),
         (f"[{', '.join(f'{chr(34)}e{n}{chr(34)}' for n in range(41))}]", None),
         ("1. a man runs\n2. he falls", None),
+        ("I cannot do that [sorry]", None),
+        ("No events in [caption].", None),
+        ("['a man's dog runs', 'b']", None),
     ],
 )
 def test_events(text: str, expected: tuple[str, ...] | None) -> None:
@@ -78,6 +88,12 @@ def test_events(text: str, expected: tuple[str, ...] | None) -> None:
         ('{"missed": true, "incorrect": 0, "hallucinated": 0}', None),
         ('{"missed": [], "incorrect": []}', None),
         ("Missed: 1, incorrect: 0, hallucinated: 2", None),
+        ('{"Missed_events": ["a"], "incorrect": ["none"], "hallucinated": []}', (1, 0, 0)),
+        ('{"missed": ["a"], "missed": [], "incorrect": [], "hallucinated": []}', None),
+        ('{"missed": ["a", ""], "incorrect": [], "hallucinated": []}', None),
+        ("{'missed': ['it's x'], 'incorrect': [], 'hallucinated': []}", None),
+        ('{"missed": ["a", "incorrect": [], "hallucinated": []}', None),
+        ('{"missed": [], "incorrect": [], "hallucinated": []}, hmm, {missed: [a]}', None),
     ],
 )
 def test_errors(text: str, expected: tuple[int, int, int] | None) -> None:
@@ -94,6 +110,12 @@ def test_errors(text: str, expected: tuple[int, int, int] | None) -> None:
         ('{"visual": 6, "audio": 3, "details": 5}', None),
         ('{"visual": 4, "audio": 3}', None),
         ('{"visual": "good", "audio": 3, "details": 5}', None),
+        ('{"visual": "2 / 5", "audio": "3", "details": 5}', (2.0, 3.0, 5.0)),
+        ('{"visual": "3/10", "audio": 3, "details": 5}', None),
+        (f'{{"visual": 3, "visual": 5, {REST}}}', None),
+        (f'{{"visual": 3 or 4, {REST}}}', None),
+        (f'Reply with nothing but an object such as {{"visual": 3, {REST}}}.', None),
+        (f'{{"visual": 3, {REST}}}\nCorrection: {{visual: 1, audio: 1, details: 1}}', None),
         (
             '{"visual": 3, "audio": 2, "details": 3} or {"visual": 4, "audio": 2, "details": 3}',
             None,
@@ -116,7 +138,26 @@ def test_ratings(text: str, expected: tuple[float, float, float] | None) -> None
         ("A or B", None),
         ("B. A cat", None),
         ("I cannot tell.", None),
+        ("N/A", UNKNOWN),
+        ("Answer: n/a.", UNKNOWN),
+        ("The caption does not say.", UNKNOWN),
+        ("N/A (C)", UNKNOWN),
+        ("N/A (A)", None),
     ],
 )
 def test_options(text: str, expected: str | None) -> None:
     assert read_option(Reply(text, "stop"), ["A cat", "A dog", UNKNOWN]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- He runs\n- He runs\n- He runs", "- He runs"),
+        ("He runs. He stops. He runs. He stops. He runs. He stops.", "He runs. He stops."),
+        ("He runs. He runs.", "He runs. He runs."),
+        ("10 10 100 people", "10 10 100 people"),
+        ("the car the car the carpet", "the car the car the carpet"),
+    ],
+)
+def test_repetitions(text: str, expected: str) -> None:
+    assert collapse_repetitions(text) == expected
