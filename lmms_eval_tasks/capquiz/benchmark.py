@@ -199,16 +199,10 @@ def _letter(question: Question, judgement: QuizJudgement) -> str | None:
     return LETTERS[(*question.options, UNKNOWN).index(judgement.choice)]
 
 
-def _counts(
-    true_positive: tuple[float, float],
-    false_positive: tuple[float, float],
-    false_negative: tuple[float, float],
-) -> dict[QuizOutcome, tuple[float, float]]:
-    return {
-        "true_positive": true_positive,
-        "false_positive": false_positive,
-        "false_negative": false_negative,
-    }
+def _counts(*parts: tuple[float, float]) -> dict[QuizOutcome, tuple[float, float]]:
+    """Return the parts of true and false positives and of false negatives, by verdict."""
+    outcomes: tuple[QuizOutcome, ...] = ("true_positive", "false_positive", "false_negative")
+    return dict(zip(outcomes, parts, strict=True))
 
 
 class CapQuiz(Benchmark[Question, QuizJudgement]):
