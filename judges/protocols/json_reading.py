@@ -76,7 +76,7 @@ def _values(text: str) -> Iterator[_Value]:
     """Yield the lists and objects of a text that are not inside another one.
 
     Raises:
-        ValueError: At a bracket that begins no value, but for words in brackets before the first.
+        ValueError: At a bracket that begins no value; words in brackets may come before the first.
     """
     position, n_found = 0, 0
     while (match := _OPENING.search(text, position)) is not None:

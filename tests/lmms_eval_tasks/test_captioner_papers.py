@@ -272,17 +272,17 @@ def test_an_answer_is_one_option_by_its_text_or_letter() -> None:
         _question("Who?", ["cat", "dog", "cow"], "BC", "all")
 
 
-@pytest.mark.usefixtures("offline")
 def test_files_of_several_sets_are_one_captioner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, bench: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As the page of captioner papers shows it: a file per set, a folder per captioner."""
-    monkeypatch.chdir(tmp_path)
+    """A file per set and a folder per captioner, which the page of captioner papers shows."""
+    bench.chdir(tmp_path)
+    bench.setenv("LMMS_CAPTIONS_DATA", "sample")
+    bench.setenv("LMMS_CAPTIONS_JUDGE", "lexical")
     for folder, words in (("mine", "A dog runs."), ("other", "A red circle moves to the right.")):
         for task in ("dream1k", "salmonn2"):
-            clips = our_benchmarks()[task].read(
-                read_data_settings(), our_benchmarks()[task].tasks[task]
-            )
+            benchmark = our_benchmarks()[task]
+            clips = benchmark.read(read_data_settings(), benchmark.tasks[task])
             rows = [{"video": clip["video"], "caption": words} for clip in clips]
             path = Path(folder, f"{task}.jsonl")
             path.parent.mkdir(exist_ok=True)
@@ -295,5 +295,7 @@ def test_files_of_several_sets_are_one_captioner(
     assert {row["captioner"] for of in compared["compared"] for row in of["rows"]} == {
         "mine", "other",
     }  # fmt: skip
-    assert main(["stability", "results/mine"]) == 2
+    assert main(["stability", "results/mine", "--tasks", "dream1k"]) == 2
     assert "the judge's replies say what it is asked" in capsys.readouterr().err
+    assert main(["stability", "results/mine"]) == 2
+    assert "at least 2 judge runs" in capsys.readouterr().err, "of salmonn2 alone"
