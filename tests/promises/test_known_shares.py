@@ -122,7 +122,8 @@ def test_captions_that_cost_more_than_the_limit_are_not_asked_about(
     """The captions that were written are what is estimated; the ways out are named."""
     bench.setenv("LMMS_CAPTIONS_JUDGE", "gpt-4o")
     bench.setenv("LMMS_CAPTIONS_MAX_COST", "0.3")
-    assert all(map(isnan, scores(task, run(task, [text * 20000 for text in THERE])).values()))
+    long = [" ".join(f"{number}. {text}" for number in range(20000)) for text in THERE]
+    assert all(map(isnan, scores(task, run(task, long)).values()))
     assert server.counts.n_requests == 0
     start = f"ERROR {task.name}: LMMS_CAPTIONS_MAX_COST: $0.3 is not enough: judging takes about "
     [words] = [line for line in logged if line.startswith(start)]
