@@ -21,6 +21,8 @@ from typing import Final
 
 from loguru import logger
 
+import _support  # noqa: F401 - an import path
+
 ASPECTS: Final = ("camera", "short", "background", "main_object", "detailed")
 N_VIDEOS: Final = 1_027
 N_QUESTIONS: Final = 96_825

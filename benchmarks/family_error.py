@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import _support  # noqa: F401 - an import path
+
 if TYPE_CHECKING:
     import numpy as np
 
