@@ -21,6 +21,7 @@ from lmms_eval_captions.scorer.parquet import (
     open_shard,
     origin_of,
     score_here,
+    writing,
 )
 from lmms_eval_captions.scorer.summary import LIST_FILES, summarise, words_of
 from lmms_eval_captions.scorer.table import ScoreSpec
@@ -81,7 +82,8 @@ def score(
         shares = {"worst": worst, "kept": keep}
         summary = summarise(files, spec, folder, shares, max_unscored=settings.max_unscored)
         failed = [{"file": str(path), "why": why} for path, why in failures.items()]
-        with new_file(folder / SUMMARY_FILE) as file:
+        path = folder / SUMMARY_FILE
+        with new_file(path) as file, writing(path):
             file.write(json.dumps({**summary, "failed": failed}, indent=1).encode())
     lines = [*words_of(summary), *(f"not scored: {why}" for why in failures.values())]
     lines.append(f"scores of each clip: {folder / FOLDER}")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -178,28 +179,39 @@ def origin_of(path: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that is there once it is complete; a link in place of its draft is not followed.
-
-    :class:`DataError` if it cannot be written.
-    """
-    draft = path.with_name(f"{path.name}.unfinished")
+def writing(path: Path) -> Iterator[None]:
+    """Raise an error of the operating system as a DataError that names the file."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.unlink(missing_ok=True)
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        yield
     except OSError as error:
         raise DataError(
             f"{path}: cannot be written: {error}; make room, and run the same command again: "
             "replies are kept, nothing is asked twice"
         ) from error
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is there once it is complete; a link in place of its draft is not followed.
+
+    :class:`DataError` if it cannot be made; what is written into it belongs under :func:`writing`.
+    """
+    draft = path.with_name(f"{path.name}.unfinished")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.unlink(missing_ok=True)
+        file = draft.open("xb")
+    try:
+        yield file
+        with writing(path):
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            draft.replace(path)
     finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+        for end in (file.close, partial(draft.unlink, missing_ok=True)):
+            with suppress(OSError):  # a full disk
+                end()
 
 
 def write_scores(
@@ -236,7 +248,8 @@ def _write(shard: Shard, schema: pa.Schema, tables: Iterable[pa.Table | DataErro
 
     counts, held = Counter[str](), list[pa.Table]()
     with new_file(shard.scores) as file:
-        writer: Any = pq.ParquetWriter(file, schema, compression="zstd")
+        with writing(shard.scores):
+            writer: Any = pq.ParquetWriter(file, schema, compression="zstd")
         try:
             for table in tables:
                 if isinstance(table, DataError):
@@ -248,7 +261,8 @@ def _write(shard: Shard, schema: pa.Schema, tables: Iterable[pa.Table | DataErro
                     counts["n_open"] += column_sum(table, "is_open")
                     counts["n_unscored"] += column_sum(table, "n_unscored")
                 if held and (table is None or sum(map(len, held)) >= _ROW_GROUP):
-                    writer.write_table(pa.concat_tables(held))
+                    with writing(shard.scores):
+                        writer.write_table(pa.concat_tables(held))
                     held.clear()
             if counts["n_rows"] != shard.n_rows:
                 raise DataError(
@@ -256,8 +270,9 @@ def _write(shard: Shard, schema: pa.Schema, tables: Iterable[pa.Table | DataErro
                     f"found, got {counts['n_rows']:,}: it was changed while it was read"
                 )
             made_of = {**shard.origin, **{name: counts[name] for name in ("n_open", "n_unscored")}}
-            writer.add_key_value_metadata({MADE_OF: json.dumps(made_of)})
-            writer.close()
+            with writing(shard.scores):
+                writer.add_key_value_metadata({MADE_OF: json.dumps(made_of)})
+                writer.close()
         finally:
             with suppress(OSError, ValueError):  # a full disk
                 writer.close()

@@ -16,7 +16,14 @@ import numpy as np
 from lmms_eval_captions.lmms_eval_tasks.judging.reasons import grouped
 from lmms_eval_captions.lmms_eval_tasks.signature import Share
 from lmms_eval_captions.scorer.keeping import keep_error, kept_clips, model_error, score_reliability
-from lmms_eval_captions.scorer.parquet import MADE_OF, column_sum, counted, new_file, reading
+from lmms_eval_captions.scorer.parquet import (
+    MADE_OF,
+    column_sum,
+    counted,
+    new_file,
+    reading,
+    writing,
+)
 from lmms_eval_captions.scorer.table import HALVES
 
 if TYPE_CHECKING:
@@ -191,7 +198,7 @@ def _list(
     columns = {"clip_id": clip_ids.filter(pa.array(mask)), "score": pa.array(values)}
     made_of = json.dumps({"list": path.name, "n_rows": len(values)}).encode()
     table = pa.table(columns, metadata={MADE_OF: made_of})
-    with new_file(path) as file:
+    with new_file(path) as file, writing(path):
         pq.write_table(table, file, compression="zstd")
     error: Document | None = None
     if reliability is not None:

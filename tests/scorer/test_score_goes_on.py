@@ -16,6 +16,7 @@ from clip_rows import WITH_QUESTIONS, read_rows, rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
+from lmms_eval_captions.model_wrappers.caption_clips import ClipCaptioner
 
 
 @pytest.fixture
@@ -171,3 +172,24 @@ def test_arguments_that_do_not_go_together_are_told(
     assert score("nowhere", more=more) == 2
     assert words in capsys.readouterr().err
     assert not judge.counts.n_requests
+
+
+def test_an_error_of_a_captioner_is_none_of_the_disk(
+    judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that it asks may be gone: that is an OSError, too."""
+
+    def ask(_: object, videos: list[Path]) -> list[str]:
+        if videos:
+            raise ConnectionError("the captioner's server is gone")
+        return []
+
+    rows = rows_of("vllm_judge", 20, Path("videos"))
+    write_rows(Path("in/a.parquet"), rows)
+    write_rows(Path("in/b.parquet"), [{**row, "caption": None} for row in rows])
+    monkeypatch.setenv("LMMS_CAPTIONS_JUDGE_CONCURRENCY", "1")
+    monkeypatch.setattr(ClipCaptioner, "captions", ask)
+    captioner = ["--videos", "videos", "--captioner", "caption_baseline"]
+    with pytest.raises(ConnectionError):
+        score("in", protocol="vllm_judge", more=captioner)
+    assert not list(Path("out").rglob("*.unfinished"))
