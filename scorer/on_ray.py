@@ -167,11 +167,12 @@ class Ledger:
         self._limit_usd = limit_usd
         self._shares: dict[str, tuple[float, float]] = {}
         """Scorer to the US dollars that it has spent, and that it may spend."""
+        self._usd_of_dead = 0.0
 
     def start(self, scorer: str) -> None:
         """Take what a scorer might spend for spent, which died and starts again."""
         _, allowed = self._shares.pop(scorer, (0.0, 0.0))
-        self._shares[f"{len(self._shares)} died"] = allowed, allowed
+        self._usd_of_dead += allowed
 
     def settle(
         self, scorer: str, spent: float, taken: float, wanted: float | None
@@ -182,7 +183,7 @@ class Ledger:
         more, or with ``None`` gives back the rest.
         """
         others = [share for name, share in self._shares.items() if name != scorer]
-        left = self._limit_usd - sum(allowed for _, allowed in others)
+        left = self._limit_usd - self._usd_of_dead - sum(allowed for _, allowed in others)
         amounts = () if wanted is None else (wanted + self._limit_usd / _SLICES, wanted)
         allowed = next((usd for usd in amounts if usd <= left), taken)
         self._shares[scorer] = spent, allowed
@@ -190,7 +191,7 @@ class Ledger:
 
     def spent_usd(self) -> float:
         """Return US dollars that all scorers have spent."""
-        return sum(spent for spent, _ in self._shares.values())
+        return self._usd_of_dead + sum(spent for spent, _ in self._shares.values())
 
 
 class LedgerPurse(Purse):

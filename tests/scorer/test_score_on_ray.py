@@ -17,7 +17,7 @@ from clip_rows import rows_of, write_rows
 from conftest import ServerFactory
 from judge_server import JudgeServer
 from lmms_eval_captions.cli.main import main
-from lmms_eval_captions.scorer.on_ray import joined
+from lmms_eval_captions.scorer.on_ray import Ledger, joined
 
 pytest.importorskip("ray", reason="Ray is an extra, lmms-eval-captions[ray]")
 # Of Ray's own settings, as it starts.
@@ -198,6 +198,18 @@ def test_a_limit_of_cost_is_kept_over_all_scorers(
     settings.setenv("LMMS_CAPTIONS_MAX_COST", "1")
     assert run_score(tmp_path, "capquiz", "out", *on_ray(2)) == 0
     assert judge.counts.n_requests == 240
+
+
+def test_what_scorers_may_have_spent_that_died_stays_spent() -> None:
+    """However many died; they were allowed more than they said."""
+    ledger = Ledger(10.0)
+    for name in ("a", "b"):
+        ledger.start(name)
+        assert ledger.settle(name, 4.0, 4.0, 4.5)[0] >= 4.5
+    for name in ("a", "b"):
+        ledger.start(name)
+    assert ledger.spent_usd() >= 9.0
+    assert [ledger.settle(name, 0.0, 0.0, 1.1)[0] for name in ("a", "b")] == [0.0, 0.0]
 
 
 def test_ray_that_cannot_start_ends_in_a_sentence(
