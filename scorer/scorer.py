@@ -454,9 +454,10 @@ def left_s(until_s: float | None) -> float | None:
 class _SharedEngine:
     """An engine that is closed when the last scorer lets go of it."""
 
-    def __init__(self, config: EngineConfig) -> None:
+    def __init__(self, config: EngineConfig, purse: Purse | None) -> None:
         self.config = config
-        self.engine = Engine(config)
+        self.purse = purse or Purse()
+        self.engine = Engine(replace(config, purse=self.purse))
         self.pid = os.getpid()
         """A forked child makes its own: the engine's thread stays in the parent."""
         weakref.finalize(self, self.engine.close)
@@ -482,13 +483,15 @@ def _join(config: EngineConfig, model: str) -> _SharedEngine:
 
     One that a wrong key has stopped, say, is not shared any more; the cost limit stays one.
     """
+    purse = config.purse
     for shared in _OPEN:
         is_same = replace(shared.config, progress=config.progress) == config
         if is_same and shared.pid == os.getpid():
             stopped = shared.stopped(model)
             if stopped is None or stopped.startswith(LIMIT_REACHED):
                 return shared
-    shared = _SharedEngine(config)
+            purse = shared.purse
+    shared = _SharedEngine(config, purse)
     _OPEN.add(shared)
     return shared
 

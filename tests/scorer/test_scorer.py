@@ -18,6 +18,7 @@ import pytest
 
 from clip_rows import PROTOCOLS, WITH_QUESTIONS, WITH_VIDEO, rows_of
 from conftest import ServerFactory
+from judge_server import Refuse
 from lmms_eval_captions import CaptionScore, Scorer
 from lmms_eval_captions.judges.errors import (
     CaptionsError,
@@ -239,6 +240,32 @@ def test_a_cancelled_call_asks_no_more(serve: ServerFactory) -> None:
     n_more, scores = asyncio.run(score())
     assert n_more <= n_in_flight + 2 * 2
     assert [score.n_unscored for score in scores] == [0, 0]
+
+
+def test_the_limit_stays_one_after_a_judge_was_stopped(
+    serve: ServerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key is refused for a moment: what was billed before counts for the next scorer."""
+    server = serve(latency_s=0.0)
+    usage = {"prompt_tokens": 450, "completion_tokens": 50}
+    monkeypatch.setattr(server, "more_usage", lambda _: usage)
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("models: {judge: {input: 100, output: 100}}")
+    settings: Any = {"openai_key": "sk-1", "max_cost_usd": 10.0, "prices": prices}
+
+    def score(n: int, text: str) -> None:
+        captions, questions = _many(n)
+        scorers.append(Scorer("vdc", judge="judge", openai_base_url=server.url, **settings))
+        scorers[-1].score([f"{text} {caption}" for caption in captions], questions)
+
+    scorers: list[Scorer] = []
+    score(40, "Once.")
+    monkeypatch.setattr(server, "script", lambda _: Refuse(401, "Incorrect API key"))
+    score(5, "Twice.")
+    monkeypatch.setattr(server, "script", lambda _: None)
+    n_before = server.counts.n_answered
+    score(400, "Thrice.")
+    assert n_before < server.counts.n_answered <= 10.0 / (500 * 100 / 1e6)
 
 
 def test_a_scorer_that_is_dropped_leaves_no_thread(serve: ServerFactory) -> None:
