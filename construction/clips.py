@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,8 @@ grain up to 0.09; a pan of 1% of the picture's width per second has 0.3."""
 CLIPS: Final = "clips.jsonl"
 N_BINS: Final = 4
 _ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
+_MAX_NAME_BYTES: Final = 180
+"""Bytes of a source's name in those of its clips; file systems allow 255 in all."""
 _VERSION: Final = 2
 """Version of how scenes are found and motion is measured."""
 
@@ -144,16 +147,25 @@ def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) 
 
 def _find_sources(given: Path, output: Path) -> list[_Source]:
     if given.is_file():
-        return [_Source(given, given.name, without_ending(given.name, _ENDINGS))]
+        return [_Source(given, given.name, _short(without_ending(given.name, _ENDINGS)))]
     if given.is_dir() and given.resolve() == output.resolve():
         raise SettingsError(f"-o {output}: expected another folder than that of the long videos")
     videos = find_videos(given, endings=_ENDINGS, what="SOURCE")
     inside = output.resolve()
     return [
-        _Source(video.path, video.path.relative_to(given).as_posix(), video.video_id)
+        _Source(video.path, video.path.relative_to(given).as_posix(), _short(video.video_id))
         for video in videos
         if inside not in video.path.resolve().parents
     ]
+
+
+def _short(name: str) -> str:
+    """Return a name to which a file system allows more to be added; a long one gets a digest."""
+    raw = name.encode("utf-8", "surrogateescape")
+    if len(raw) <= _MAX_NAME_BYTES:
+        return name
+    digest = hashlib.blake2b(raw, digest_size=4).hexdigest()
+    return f"{raw[:_MAX_NAME_BYTES].decode('utf-8', 'ignore')}-{digest}"
 
 
 def _scenes(source: _Source, folder: Path) -> list[Any]:

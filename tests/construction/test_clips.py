@@ -84,6 +84,14 @@ def test_videos_are_cut_where_their_shots_change(
     assert {row["file"] for row in kept} == {path.name for path in tmp_path.glob("*.mp4")}
 
 
+def test_a_long_name_of_a_video_is_shortened(tmp_path: Path, calls: Calls) -> None:
+    """Names of clips are longer than those of their sources; file systems allow 255 bytes."""
+    write_shots(tmp_path / "long" / f"{'猫' * 80}.mp4", [(4, "moves", 1)])
+    assert main(["build", "clips", str(tmp_path / "long"), "-o", str(tmp_path / "out")]) == 0
+    assert [row["fate"] for row in read_jsonl(tmp_path / "out/clips.jsonl")] == ["kept"]
+    assert len(list((tmp_path / "out").glob("猫*.mp4"))) == 1
+
+
 def test_a_clip_holds_the_frames_of_its_part(source: Path, tmp_path: Path, calls: Calls) -> None:
     """Frame by frame it is the source, up to what encoding loses, and it plays as fast."""
     assert main(["build", "clips", str(source / "b"), "-o", str(tmp_path)]) == 0
