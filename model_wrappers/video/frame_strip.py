@@ -31,6 +31,8 @@ _QUALITY: Final = 90
 _VERSION: Final = 4
 """Raised with every change of how frames are read or pictures are drawn: kept ones are drawn again.
 If one comes out differently, its stored verdicts no longer count."""
+_END_OF_JPEG: Final = b"\xff\xd9"
+"""A file without it was cut off, as by a power cut."""
 FRAME_PIXELS: Final = 768 * 768
 """Larger single frames are shrunk to this area, as ``caption_openai`` does it."""
 _MOST_BYTES: Final = 2**24
@@ -53,6 +55,8 @@ def frame_strip(video: Path, *, cache: Path, sampling: Sampling = "first_middle_
     try:
         data = path.read_bytes()
     except OSError:
+        data = b""
+    if not data.endswith(_END_OF_JPEG):
         # Not at the top: hooks import this module long before a video is read.
         from lmms_eval_captions.model_wrappers.video.frames import read_frames
         from lmms_eval_captions.model_wrappers.video.sampling import Thirds, Uniform

@@ -49,6 +49,15 @@ def test_the_strip_shows_the_first_middle_and_last_frame(tmp_path: Path) -> None
     assert _levels(picture.data) == pytest.approx([0, 110, 220], abs=8)
 
 
+def test_a_kept_strip_that_was_cut_off_is_drawn_again(tmp_path: Path) -> None:
+    video = _video(tmp_path / "clip.avi", 21)
+    drawn = frame_strip(video, cache=tmp_path).data
+    (kept,) = (tmp_path / "frames").glob("*.jpg")
+    for n_bytes in (0, 9000):
+        kept.write_bytes(drawn[:n_bytes])
+        assert frame_strip(video, cache=tmp_path).data == drawn == kept.read_bytes()
+
+
 @pytest.mark.parametrize("sampling", ["first_middle_last", "thirds"])
 def test_the_frames_of_a_strip_never_move(
     sampling: Sampling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
