@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -248,9 +249,9 @@ def _next_steps(run: FinishedRun) -> Iterator[str]:
     program, lines = _typed("lmms-eval-captions"), []
     if run.folder is not None:
         folder = shlex.quote(near(run.folder))
-        others = _other_results(run.folder)
+        others = list(map(shlex.quote, _comparable(run)))
         if others:
-            lines.append(f"{program} compare {' '.join(map(shlex.quote, others))} {folder}")
+            lines.append(f"{program} compare {' '.join(others)} {folder}")
         if any(run.folder.glob(f"{run.stamp}_samples_*.jsonl")):
             lines.append(f"{program} report {' '.join([*others, folder])} -o report.html")
         lines.append(f"{program} check {folder}")
@@ -258,12 +259,15 @@ def _next_steps(run: FinishedRun) -> Iterator[str]:
         yield f"{'next: ' if index == 0 else '      '}{line}"
 
 
-def _other_results(folder: Path) -> list[str]:
-    """Return up to three other folders with results next to this one, as they are typed here."""
-    with suppress(OSError):
-        found = {path.parent for path in folder.parent.glob("*/*_judging.json")} - {folder}
-        return sorted(near(path) for path in found)[:3]
-    return []
+def _comparable(run: FinishedRun) -> list[str]:
+    """Return up to three folders next to this one with a task of it, as they are typed here."""
+    found: set[Path] = set()
+    for path in run.folder.parent.glob("*/*_judging.json") if run.folder else ():
+        with suppress(OSError, ValueError, TypeError, LookupError):
+            document: Any = json.loads(path.read_bytes())
+            if path.parent != run.folder and set(document["tasks"]) & set(run.document["tasks"]):
+                found.add(path.parent)
+    return sorted(map(near, found))[:3]
 
 
 def _typed(program: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 from pathlib import Path
@@ -87,10 +88,14 @@ def _run(folder: Path | None = None, **fields: Any) -> FinishedRun:
 def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve tasks with groups, costs, files and next steps; the judge is named once."""
     monkeypatch.chdir(tmp_path)
-    for folder in ("out/alpha", "out/beta"):
-        (tmp_path / folder).mkdir(parents=True)
+    for folder, tasks in (("al pha", "vdc_camera"), ("beta", "capquiz"), ("aa", "dream1k")):
+        (tmp_path / "out" / folder).mkdir(parents=True)
         for kind in ("results", "judging", "breakdown_vdc_camera"):
-            (tmp_path / folder / f"20260102_030405_{kind}.json").touch()
+            document = json.dumps({"tasks": {tasks: {}}})
+            (tmp_path / "out" / folder / f"20260102_030405_{kind}.json").write_text(document)
+    (tmp_path / "out/beta/20260102_030405_samples_vdc.jsonl").touch()
+    (tmp_path / "out/cut").mkdir()
+    (tmp_path / "out/cut/20260102_030405_judging.json").write_text('{"tasks')
     lines = screen_of(_run(tmp_path / "out/beta"), 80).splitlines()
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 80
@@ -102,7 +107,8 @@ def test_all_tasks_fit_on_one_screen(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "time-out); 7,260 s, the whole run 9,000 s",
         "123,456,789 tokens in, 1,234,567 out; $321.99 by the prices of 2025-10-01",
         "files: out/beta/20260102_030405_...: results, judging, breakdown_*",
-        "next: lmms-eval-captions compare out/alpha out/beta",
+        "next: lmms-eval-captions compare 'out/al pha' out/beta lmms-eval-captions",
+        "lmms-eval-captions report 'out/al pha' out/beta -o report.html",
         "lmms-eval-captions check out/beta",
     ):
         assert words in text
