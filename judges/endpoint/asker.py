@@ -140,7 +140,7 @@ class Asker:
                 cached = cached and from_store
                 used = _usage(reply, from_store=from_store)
                 usage = used if usage is NO_USAGE else usage + used
-                value = _read(read, reply)
+                value = read_safely(read, reply)
                 if value is not None:
                     return Asked(value, reply.text, None, cached=cached, usage=usage)
                 if self._config.ask_again and not from_store:
@@ -450,7 +450,8 @@ def _usage(reply: Reply, *, from_store: bool) -> Usage:
     return Usage(1, reply.input_tokens, reply.output_tokens, reply.refused, served)
 
 
-def _read(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
+def read_safely(read: Callable[[Reply], T | None], reply: Reply) -> T | None:
+    """Return what a reply is read as, ``None`` if it is unreadable or reading it fails."""
     try:
         return read(reply)
     except Exception as error:  # noqa: BLE001 - a reply must not cost its caption

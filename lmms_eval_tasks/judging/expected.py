@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, cast
 
 from loguru import logger
 
+from lmms_eval_captions.judges.endpoint.asker import read_safely
 from lmms_eval_captions.judges.endpoint.cost import LIMIT_REACHED, JudgeMode, Prices, load_prices
 from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN, PICTURE_TOKENS
 from lmms_eval_captions.judges.endpoint.request import (
@@ -28,7 +29,7 @@ from lmms_eval_captions.judges.endpoint.request import (
     is_offline,
 )
 from lmms_eval_captions.judges.endpoint.store import StoredReplies
-from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.errors import SettingsError, StoreError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
@@ -178,7 +179,7 @@ class RequestCounter:
                 if reply is None:
                     break
                 counts.n_stored += is_new
-                value = read(reply)
+                value = read_safely(read, reply)
                 if value is not None:
                     return _asked(value, reply)
                 attempt += 1
@@ -279,7 +280,10 @@ def why_not_ask(
     why_nan = why_no_score(benchmark, docs, captions, settings)
     if why_nan is not None:
         return f"not asked: {why_nan}", _HELP, "not asked"
-    calls_of_task, usd_of_task = _expected(benchmark, docs, settings, captions, is_real=True)
+    try:
+        calls_of_task, usd_of_task = _expected(benchmark, docs, settings, captions, is_real=True)
+    except StoreError as error:
+        return str(error), "", "stopped"
     n_calls, usd = SESSION.expected_cost
     n_calls, usd = n_calls + calls_of_task, usd + usd_of_task
     if settings.max_cost_usd is not None:

@@ -13,9 +13,11 @@ from conftest import ServerFactory
 from lmms_eval_captions.judges.endpoint.cost import load_prices
 from lmms_eval_captions.judges.endpoint.endpoint import BatchPace
 from lmms_eval_captions.judges.endpoint.engine import Engine
+from lmms_eval_captions.lmms_eval_tasks.hooks import Hooks
 from lmms_eval_captions.lmms_eval_tasks.judging import session as judging
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
+from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks
 
 
@@ -73,6 +75,23 @@ def test_prices_that_cannot_be_read_are_the_reason(
     assert isnan(hooks.aggregate("vdc_acc")(_items(2)["vdc_acc"]))
     assert any("LMMS_CAPTIONS_PRICES" in line for line in logged)
     assert server.counts.n_requests == 0
+
+
+def test_replies_that_cannot_be_read_are_the_reason(
+    bench: pytest.MonkeyPatch, serve: ServerFactory, tmp_path: Path
+) -> None:
+    """The disk may have errors: what a task may cost is estimated by replies, too."""
+    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
+    bench.setenv("LMMS_CAPTIONS_CACHE", str(tmp_path))
+    (tmp_path / "replies").mkdir()
+    (tmp_path / "replies/gpt-4o-2024-08-06").write_text("no folder")
+    questions = [{"question": "Who?", "answer": "A dog", "category": ""}]
+    doc = {"video_id": "clip", "aspect": "camera", "questions": questions}
+    vdc = Hooks(all_benchmarks()["vdc"])
+    vdc.see_captions([doc], {0: "A dog."})
+    record = vdc.process_results(doc, ["A dog."])["vdc_acc"].record
+    assert set(record.kinds) == {"stopped"}
+    assert "cannot read the verdicts" in str(record.reasons)
 
 
 def test_batch_mode_judges_all_captions_in_two_batches(bench: pytest.MonkeyPatch) -> None:
