@@ -43,10 +43,6 @@ class Sample:
 
     weights: list[float]
     """Shape (n_questions,): questions that each verdict stands for; 0 if it was not asked."""
-    stratum: int = 0
-    """Task of the process, from 0: questions are drawn at random within it."""
-    rank: int = 0
-    """Process that drew them."""
     lam: float = 0.0
     """Trust in the cheap judge, in [0, 1]."""
     cheap: Mapping[str, Values] = field(default_factory=dict)

@@ -29,12 +29,7 @@ from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
 )
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import has_score, signature_of
 from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
-    certificate_of,
-    counts_in,
-    weighted,
-    words_of,
-)
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import counts_in, weighted
 
 Figures = Mapping[str, Figure]
 """Metrics of one group, the figures next to each, and counts."""
@@ -70,17 +65,13 @@ def report(finished: FinishedTask) -> None:
     n_dropped = sum(record.n_dropped for record in records)
     benchmark_of_sample, (weighted_records,) = weighted(benchmark, [records])
     breakdown = break_down(benchmark_of_sample, weighted_records)
-    certificate = certificate_of(benchmark, [records])
     groups = {section: of for section, of in breakdown.items() if of and section != ALL[0]}
     if groups:
         # The summary shows the overall numbers and the signature's parts.
         logger.info("{} by group\n{}", task, table_of(groups))
-    if certificate is not None:
-        logger.info("{}, a sample: {}", task, words_of(certificate))
     THIS_RUN.breakdowns[task] = {
         "task": task,
         "signature": signature,
-        **({} if certificate is None else {"sampled": certificate}),
         **({"note": note} if note else {}),
         **({"n_dropped": n_dropped} if n_dropped else {}),
         "runs": _scores_by_run(benchmark_of_sample, weighted_records),

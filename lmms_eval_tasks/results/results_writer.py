@@ -38,7 +38,6 @@ from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
 )
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import NOT_JUDGED, signature_of
 from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import verdict_path, write_verdicts
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import certificate_of
 from lmms_eval_captions.lmms_eval_tasks.signature import OURS, RESULTS, Signature
 from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of, our_benchmarks
 from lmms_eval_captions.model_wrappers.captions import RUN_CAPTIONS
@@ -271,24 +270,7 @@ def _entry(name: str, finished: Mapping[str, FinishedTask], results: Mapping[str
         "doubts": [] if own is None else [*doubts_of(own.records).values()],
         "note": "" if own is None else own.note,
         "tasks": tasks,
-        **_sampled(members, scores.get(headline or "")),
     }
-
-
-def _sampled(members: Sequence[FinishedTask], score: float | None) -> Document:
-    """Return what a sample of the questions says about the headline; empty without one."""
-    if len({id(member.benchmark) for member in members}) != 1:
-        return {}
-    certificate = certificate_of(members[0].benchmark, [member.records for member in members])
-    if certificate is None:
-        return {}
-    value = certificate["value"]
-    if score is None:
-        certificate = {**certificate, "value": None, "half_width": None}
-    elif value is not None and not isclose(value, score, rel_tol=1e-6):
-        # Such as a mean that weighs tasks by their captions, in a group of the user's own.
-        return {}
-    return {"sampled": certificate}
 
 
 def _counts(records: Sequence[CaptionRecord]) -> Document:

@@ -22,7 +22,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging.reasons import why_unscored
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedRun
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import Measured
 from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import words_of
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 
 _KINDS: Final = ("results", "judging", "breakdown_*", "verdicts_*", "samples_*")
@@ -170,7 +169,7 @@ def _value(task: Mapping[str, Any], name: str) -> str:
 
 
 def _notes(tasks: Tasks, width: int) -> Iterator[str]:
-    """Explain headlines, intervals and samples, each once."""
+    """Explain headlines and intervals, each once."""
     meanings = {task["headline"]: task["headline_means"] for task in tasks.values()}
     for name, meaning in meanings.items():
         if meaning and len(meanings) == 1:
@@ -182,10 +181,6 @@ def _notes(tasks: Tasks, width: int) -> Iterator[str]:
     for note, names in by_note.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield from _wrapped(f"{names[0]}{others}", note, width)
-    sampled = {name: task for name, task in tasks.items() if task.get("sampled")}
-    inside = {member for task in sampled.values() for member in task["tasks"]}
-    for name in sampled.keys() - inside:
-        yield from _wrapped(f"sample of {name}", words_of(sampled[name]["sampled"]), width)
 
 
 def _judging(document: Mapping[str, Any], width: int) -> list[str]:

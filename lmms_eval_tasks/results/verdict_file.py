@@ -25,7 +25,6 @@ CHEAP: Final = "cheap_"
 """Prefix of the columns that hold what a cheap judge said, see ``LMMS_CAPTIONS_CHEAP_JUDGE``."""
 _INTEGERS: Final = frozenset(
     {"caption", "question_index", "run", "input_tokens", "output_tokens", "n_words"}
-    | {"stratum", "rank"}
 )
 
 Row = dict[str, object]
@@ -126,8 +125,7 @@ def _rows(
             of_run["input_tokens"] = [n_input for n_input, _ in record.tokens[run]]
             of_run["output_tokens"] = [n_output for _, n_output in record.tokens[run]]
         if sample is not None:
-            of_run["weight"] = sample.weights
-            of_run |= {name: [getattr(sample, name)] * n for name in ("stratum", "rank", "lam")}
+            of_run |= {"weight": sample.weights, "lam": [sample.lam] * n}
             for name, cheap in sample.cheap.items():
                 of_question = _by_question(cheap[0], metrics[name].n_values)
                 of_run[f"{CHEAP}{columns[name]}"] = of_question

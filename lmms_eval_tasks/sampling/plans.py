@@ -211,13 +211,8 @@ class _Plan:
                     weights[index][question] = len(of_task) / n_of_task
             self._ask(weights)
             samples = [
-                Sample(
-                    weights=weights[index],
-                    stratum=list(order).index(caption.task),
-                    rank=self._settings.rank,
-                    cheap=cheap[index] if cheap and share < 1 else {},
-                )
-                for index, caption in enumerate(self.captions)
+                Sample(weights=of_caption, cheap=cheap[index] if cheap and share < 1 else {})
+                for index, of_caption in enumerate(weights)
             ]
             estimated = self._estimate(samples)
             if estimated.trust:
@@ -268,8 +263,8 @@ class _Plan:
     def _estimate(self, samples: Sequence[Sample]) -> Estimate:
         """Return the headline by what is answered so far."""
         benchmark, metric = self._benchmark, self._metric
-        tasks = {caption.task for caption in self.captions}
-        is_pooled = bool(benchmark.pooled_group) and tasks == {*benchmark.tasks}
+        tasks = list(dict.fromkeys(caption.task for caption in self.captions))
+        is_pooled = bool(benchmark.pooled_group) and {*tasks} == {*benchmark.tasks}
         nothing = (None,) * metric.n_values
         captions = []
         for caption, sample in zip(self.captions, samples, strict=True):
@@ -280,5 +275,6 @@ class _Plan:
                 weighted_run(metric, benchmark.headline, [*chain.from_iterable(of_run)], sample)
                 for of_run in (values[at : at + n] for at in range(0, len(values), n))
             ]
-            captions.append((0 if is_pooled else sample.stratum, sample.stratum, runs))
+            stratum = tasks.index(caption.task)
+            captions.append((0 if is_pooled else stratum, stratum, runs))
         return estimate(metric, captions)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from math import isfinite, nan
+from math import nan
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +19,6 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
     Ratios,
 )
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Sample
-from lmms_eval_captions.lmms_eval_tasks.signature import CHEAP, PRECISION
 from lmms_eval_captions.metrics.parts import Floats, Indices
 
 _Z_95: Final = 1.96
@@ -177,8 +176,6 @@ class Estimate(NamedTuple):
     """Half of the 95% interval; 0 if all questions were asked."""
     trust: float
     """Trust in the cheap judge that gives the least variance, in [0, 1]."""
-    correlation: float | None
-    """Correlation of both judges' verdicts; ``None`` if all of one are the same."""
 
 
 def estimate(
@@ -201,7 +198,7 @@ def estimate(
                 rows.append((term, stratum, index, run, n_questions + at, *question))
         n_questions += max(map(len, runs), default=0)
     if not rows:
-        return Estimate(nan, nan, 0.0, None)
+        return Estimate(nan, nan, 0.0)
     columns = np.array(rows, np.float64).T
     term, stratum, caption, run, question = columns[:5].astype(np.intp)
     n_runs = int(run.max()) + 1
@@ -217,7 +214,7 @@ def estimate(
     judge = np.bincount(question, scales * (top - ratios[cell] * bottom))
     cheap = np.bincount(question, scales * (cheap_top - ratios[cell] * cheap_bottom))
     first = np.unique(question, return_index=True)[1]
-    verdict, _, cheap_verdict, _, weight, *_ = columns[5:, first]
+    weight = columns[9, first]
     stratum, residuals = stratum[first], judge - trust[first] * cheap
     is_drawn, variance = np.zeros(n_questions, dtype=bool), 0.0
     for number in np.unique(stratum):
@@ -228,7 +225,7 @@ def estimate(
             is_drawn |= drawn
     score = float(metric.scale * ratios.mean())
     if not is_drawn.any():
-        return Estimate(score, 0.0, 0.0, None)
+        return Estimate(score, 0.0, 0.0)
     # The error of one more verdict: if two judges hardly ever differ, a sample may hold none of the
     # questions on which they do.
     is_scored = is_drawn & (bottom[first] != 0)
@@ -237,64 +234,4 @@ def estimate(
     if spread > 0:
         slope = np.cov(judge[is_drawn], cheap[is_drawn])[0, 1] / spread
         best_trust = float(np.clip(slope, 0.0, 1.0))
-    correlation, both = None, is_scored & (cheap_bottom[first] != 0)
-    if both.any() and verdict[both].std() > 0 and cheap_verdict[both].std() > 0:
-        correlation = float(np.corrcoef(verdict[both], cheap_verdict[both])[0, 1])
-    return Estimate(score, _Z_95 * float(np.sqrt(variance)), best_trust, correlation)
-
-
-def certificate_of(
-    benchmark: Benchmark[Any, Any], sets: Sequence[Sequence[CaptionRecord]]
-) -> dict[str, Any] | None:
-    """Return how closely a sample gives the mean of the headline over tasks.
-
-    ``sets`` are the captions of each task, of all processes; one set for a pooled group.
-
-    Returns:
-        ``None`` if no task was sampled. Else the ``value`` that all questions would give, the
-        ``half_width`` of its 95% interval, and the design; ``asked`` is of one judge run.
-    """
-    metric, name = benchmark.metrics[benchmark.headline], benchmark.headline
-    pairs = [(term, record) for term, records in enumerate(sets) for record in records]
-    extras = [record.extras for _, record in pairs if PRECISION in record.extras]
-    if not extras:
-        return None
-    captions, n_asked, lam = [], 0, 0.0
-    strata: dict[tuple[int, int] | None, int] = {}
-    for term, record in pairs:
-        sample = record.sample
-        drawn_in = None if sample is None else (sample.rank, sample.stratum)
-        runs = [weighted_run(metric, name, run, sample) for run in record.values[name]]
-        captions.append((term, strata.setdefault(drawn_in, len(strata)), runs))
-        lam = max(lam, 0.0 if sample is None else sample.lam)
-        # Nothing was asked about a caption that is empty or missing.
-        if record.n_population:
-            n_asked += sum(question.weight > 0 for question in runs[0])
-    score, half_width, _, correlation = estimate(metric, captions)
-    cheap = extras[0].get(CHEAP)
-    return {
-        "precision": extras[0][PRECISION],
-        "asked": n_asked,
-        "questions": sum(len(runs[0]) for _, _, runs in captions if runs),
-        "value": score if isfinite(score) else None,
-        "half_width": half_width if isfinite(score) else None,
-        "cheap_judge": cheap,
-        "correlation": None if cheap is None else correlation,
-        "trust": None if cheap is None else lam,
-    }
-
-
-def words_of(certificate: Mapping[str, Any]) -> str:
-    """Return half a sentence about a sample."""
-    asked = certificate["asked"]
-    if certificate["half_width"] == 0:
-        return f"all {asked:,} questions were asked: fewer would not be precise enough"
-    text = f"{asked:,} of {certificate['questions']:,} questions were asked"
-    if certificate["value"] is None:
-        return f"{text}, and what all would give is not known"
-    text += "; all would give {value:.2f} +- {half_width:.2f} (95%)".format_map(certificate)
-    if certificate["cheap_judge"] is not None:
-        text += f"; {certificate['cheap_judge']} was asked all"
-        if certificate["correlation"] is not None:
-            text += f", its verdicts correlate {certificate['correlation']:.2f} with the judge's"
-    return text
+    return Estimate(score, _Z_95 * float(np.sqrt(variance)), best_trust)

@@ -94,7 +94,8 @@ class World:
             assert sample is not None
             seen = [v if w else None for v, w in zip(said, sample.weights, strict=True)]
             runs = [weighted_run(self.metric, self.benchmark.headline, seen, sample)]
-            captions.append((sample.stratum, sample.stratum, runs))
+            task = int(caption.task[-1])
+            captions.append((task, task, runs))
         assert len(set(asked)) == len(asked)
         return estimate(self.metric, captions), set(asked)
 
