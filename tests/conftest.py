@@ -52,19 +52,29 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what runs nightly, unless asked for; begin with the longest.
 
-    Tests of a file stay in one process, but for whole runs.
+    Tests of a file, or of the golden outputs, stay in one process, but for whole runs.
     """
     unasked = [name for name in ("real", "nightly") if name not in config.option.markexpr]
     left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
     config.hook.pytest_deselected(items=left_out)
     kept = [item for item in items if item not in left_out]
-    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("cli") is None)
+    items[:] = sorted(kept, key=lambda item: (not _is_whole_run(item), not _is_golden(item)))
     for item in items:
-        if item.get_closest_marker("cli") is None:
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+        if not _is_whole_run(item):
+            group = "golden" if _is_golden(item) else item.location[0]
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _is_whole_run(item: pytest.Item) -> bool:
+    return item.get_closest_marker("cli") is not None
+
+
+def _is_golden(item: pytest.Item) -> bool:
+    return item.path.parent.name == "golden"
 
 
 @pytest.fixture(scope="session", autouse=True)

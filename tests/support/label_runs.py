@@ -67,6 +67,7 @@ def reload_saved(page: Any) -> None:
     """
     page.wait_for_timeout(500)
     page.reload()
+    page.wait_for_function("document.querySelector('#count').textContent")
 
 
 def rows_of(
