@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import METADATA
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
@@ -69,14 +69,18 @@ class TaskTable:
         return "weight" in self.rows
 
     @cached_property
-    def metric_captions(self) -> list[Any]:
-        """The captions as metrics see them: ``video_id``, ``fields`` and ``extras``."""
-        rows, extras = self.captions(), self.head["extras"]
+    def records(self) -> list[CaptionRecord]:
+        """The captions as metrics see them, without values."""
+        rows = self.captions()
         # Counts that a caption lacks are floats in pandas.
         fields = rows[list(self.head["fields"])].convert_dtypes().astype(object)
         known = fields.where(fields.notna(), None).to_dict("records") or [{}] * len(rows)
+        blank = CaptionRecord(
+            task=self.task, video_id="", judge="", runs=0, protocol=0, extras=self.head["extras"],
+            n_questions=0, n_unscored=0,
+        )  # fmt: skip
         return [
-            SimpleNamespace(video_id=video, fields=of_caption, extras=extras)
+            replace(blank, video_id=video, fields=of_caption)
             for video, of_caption in zip(rows["video"], known, strict=True)
         ]
 
@@ -269,6 +273,14 @@ class Counts(NamedTuple):
         )
         return ", ".join(
             f"{n:,} {what}{'' if n == 1 else 's'} {why}" for n, what, why in counted if n
+        )
+
+    def scope(self) -> str:
+        """Describe in a sentence, without its stop, what was compared."""
+        left_out = self.left_out()
+        return (
+            f"Compared on {self.n_questions:,} questions about {self.n_videos:,} videos that all "
+            f"have a verdict on{f'; left out: {left_out}' if left_out else ''}"
         )
 
 

@@ -28,14 +28,11 @@ _SIGNIFICANT = ("better", "worse")
 
 def part_of(compared: Compared, names: Sequence[str]) -> Part:
     """Return the report on one task or group."""
-    counts = compared.counts
-    left_out = counts.left_out()
     judge = "Measured without a judge" if compared.benchmark.measure else f"Judge: {compared.judge}"
     sentences = [
         *(f"WARNING: {warning}" for warning in compared.warnings),
         *answer(compared, names),
-        f"{judge}. Compared on {counts.n_questions:,} questions about {counts.n_videos:,} videos "
-        f"that all have a verdict on{f'; left out: {left_out}' if left_out else ''}.",
+        f"{judge}. {compared.counts.scope()}.",
     ]
     return Part(
         compared.name, sentences, list(_tables(compared, names)), list(_notes(compared, names))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups
+from lmms_eval_captions.analysis.report.runs import View
 from lmms_eval_captions.analysis.task_table import TaskTable
-from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ class TaskColumns:
     """One task of all captioners: rows are captions, places are questions."""
 
     task: str
-    benchmark: Benchmark[Any, Any]
-    tables: Sequence[TaskTable | None]
+    view: View
+    """Any task or group that shows it."""
     captions: pd.MultiIndex
     """Video of each row, and the number of its captions in earlier rows."""
     first: list[int]
@@ -51,6 +52,11 @@ class TaskColumns:
     reasons: dict[tuple[int, int, int], str]
     """Captioner, judge run and place of an unscored question to the reason."""
 
+    @property
+    def benchmark(self) -> Benchmark[Any, Any]:
+        """The task's benchmark."""
+        return self.view.benchmark
+
 
 def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, Kind]:
     """Return the labels of a benchmark's headline with their meanings."""
@@ -64,12 +70,12 @@ def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, Kind]:
     }
 
 
-def columns_of(task: str, tables: Sequence[TaskTable | None]) -> TaskColumns:
+def columns_of(task: str, view: View) -> TaskColumns:
     """Set the captioners' verdicts on the questions of a task next to each other."""
     import pandas as pd
 
+    tables, benchmark = view.tables(task), view.benchmark
     known = [table for table in tables if table is not None]
-    benchmark = known[0].benchmark
     rows = pd.concat(
         [t.rows.assign(side=side) for side, t in enumerate(tables) if t is not None],
         ignore_index=True,
@@ -97,24 +103,17 @@ def columns_of(task: str, tables: Sequence[TaskTable | None]) -> TaskColumns:
         is_own = side == number
         codes[run[is_own], place[is_own]] = asked["code"][is_own]
         verdicts.append(codes)
-    groups = {}
-    for name in dict.fromkeys(
-        [*benchmark.sections, *(s for t in known for s in t.head["sections"])]
-    ):
+    groups, last = {}, asked.groupby("met").last().reindex(questions["met"])
+    for name in dict.fromkeys(chain(benchmark.sections, *(t.head["sections"] for t in known))):
         if name in asked and asked[name].notna().any():
-            has_group = asked[name].notna().to_numpy()
             names = list(ordered_groups(asked[name], benchmark.sections.get(name, ())))
-            codes_of_groups = np.full(n, NO_GROUP, np.uint16)
-            codes_of_groups[place[has_group]] = pd.Categorical(
-                asked[name][has_group], categories=names
-            ).codes
-            groups[name] = (names, codes_of_groups)
+            # Without a group the code is -1, which becomes NO_GROUP.
+            groups[name] = names, pd.Categorical(last[name], names).codes.astype(np.uint16)
     has_reason = asked["reason"].notna().to_numpy()
     keys = zip(*(of[has_reason].tolist() for of in (side, run, place)), strict=True)
     return TaskColumns(
         task=task,
-        benchmark=benchmark,
-        tables=tables,
+        view=view,
         captions=captions,
         first=np.searchsorted(questions["row"], np.arange(len(captions) + 1)).tolist(),
         texts=questions["text"].tolist(),
@@ -127,13 +126,11 @@ def columns_of(task: str, tables: Sequence[TaskTable | None]) -> TaskColumns:
 
 def _codes(values: Iterable[Any], benchmark: Benchmark[Any, Any]) -> list[int]:
     labels = {label: code for code, label in enumerate(kinds_of(benchmark))}
-
-    def code(value: Any) -> int:  # noqa: ANN401 - of any type that a column has
-        if value is None or (isinstance(value, list) and None in value):
-            return UNSCORED
-        return labels.get(value, RATED) if isinstance(value, str) else RATED
-
-    return [code(value) for value in values]
+    return [
+        UNSCORED if value is None or (isinstance(value, list) and None in value)
+        else labels.get(value, RATED) if isinstance(value, str) else RATED
+        for value in values
+    ]  # fmt: skip
 
 
 def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str, Any]:
@@ -146,12 +143,12 @@ def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str,
     start = 0
     for number, of in enumerate(tasks):
         rows["task"] += [number] * len(of.captions)
-        rows["video"] += map(whole, of.captions.get_level_values("video"))
+        rows["video"] += of.captions.get_level_values("video").tolist()
         rows["first"] += [start + first for first in of.first[:-1]]
         rows["n"] += np.diff(of.first).tolist()
         start += of.first[-1]
         nothing = [None] * len(of.captions)
-        for side, table in enumerate(of.tables):
+        for side, table in enumerate(of.view.tables(of.task)):
             values_of_side = _values_of_captions(of, table)
             for name, column in columns.items():
                 column[side] += values_of_side.get(name, nothing)
@@ -178,10 +175,7 @@ def _task_document(of: TaskColumns) -> dict[str, Any]:
         "n": of.first[-1],
         "n_runs": [len(runs) for runs in of.verdicts],
         "labels": [{"name": name, "kind": kind} for name, kind in kinds_of(of.benchmark).items()],
-        "sections": [
-            {"name": name, "groups": list(map(whole, groups))}
-            for name, (groups, _) in of.groups.items()
-        ],
+        "sections": [{"name": name, "groups": groups} for name, (groups, _) in of.groups.items()],
     }
 
 
