@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.compare.comparison import Compared, Contrast, Document, Row
 from lmms_eval_captions.analysis.compare.gate import exit_code
 from lmms_eval_captions.analysis.tables import (
@@ -98,13 +99,13 @@ def document(
     compared: Sequence[Compared],
     left_out: Sequence[str],
     decided: Sequence[Document],
-    captioners: Sequence[tuple[str, str]],
+    captioners: Sequence[Captioner],
 ) -> dict[str, Any]:
-    """Return everything that was found as JSON; captioners are names with their results files."""
-    names = [name for name, _ in captioners]
+    """Return everything that was found as JSON."""
+    names = [of.name for of in captioners]
     return {
         "baseline": names[0],
-        "captioners": [{"name": name, "results": path} for name, path in captioners],
+        "captioners": [{"name": of.name, "results": str(of.newest.path)} for of in captioners],
         "compared": [_document(one, names) for one in compared],
         "left_out": list(left_out),
         "gates": list(decided),
@@ -121,7 +122,7 @@ def _document(one: Compared, names: Sequence[str]) -> dict[str, Any]:
         "judge": one.judge,
         "warnings": list(one.warnings),
         "counts": one.counts._asdict(),
-        "rows": list(lines(one, names)),
+        "rows": list(_rows(one, names)),
         "ranking": [{**r._asdict(), "captioner": names[r.captioner]} for r in one.ranking],
         "pairs": [
             {"captioner": names[b], "baseline": names[a], **_difference(contrast)}
@@ -136,7 +137,7 @@ def _document(one: Compared, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def lines(compared: Compared, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rows(compared: Compared, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield a line per captioner of each row: its value, and its difference to the first."""
     for row in compared.rows:
         cell = row.cell

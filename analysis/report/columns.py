@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
@@ -135,28 +136,24 @@ def _codes(values: Iterable[Any], benchmark: Benchmark[Any, Any]) -> list[int]:
 
 def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str, Any]:
     """Return tasks and rows as the page reads them."""
-    rows: dict[str, list[Any]] = {"task": [], "video": [], "first": [], "n": []}
+    values = [[_values_of_captions(of, t) for t in of.view.tables(of.task)] for of in tasks]
+
+    def column(name: str) -> list[list[Any]]:
+        return [list(chain(*(of[side][name] for of in values))) for side in range(n_captioners)]
+
+    n_questions = [n for of in tasks for n in np.diff(of.first).tolist()]
     metrics = dict.fromkeys(name for of in tasks for name in of.benchmark.metrics)
-    columns = {
-        name: [list[Any]() for _ in range(n_captioners)] for name in ("state", *LENGTHS, *metrics)
-    }
-    start = 0
-    for number, of in enumerate(tasks):
-        rows["task"] += [number] * len(of.captions)
-        rows["video"] += of.captions.get_level_values("video").tolist()
-        rows["first"] += [start + first for first in of.first[:-1]]
-        rows["n"] += np.diff(of.first).tolist()
-        start += of.first[-1]
-        nothing = [None] * len(of.captions)
-        for side, table in enumerate(of.view.tables(of.task)):
-            values_of_side = _values_of_captions(of, table)
-            for name, column in columns.items():
-                column[side] += values_of_side.get(name, nothing)
-    values = {name: columns.pop(name) for name in metrics}
     return {
         "tasks": [_task_document(of) for of in tasks],
-        "n_questions": start,
-        "rows": {**rows, **columns, "values": values},
+        "n_questions": sum(n_questions),
+        "rows": {
+            "task": [number for number, of in enumerate(tasks) for _ in of.captions],
+            "video": [video for of in tasks for video, _ in of.captions],
+            "first": list(accumulate(n_questions, initial=0))[:-1],
+            "n": n_questions,
+            **{name: column(name) for name in ("state", *LENGTHS)},
+            "values": {name: column(name) for name in metrics},
+        },
     }
 
 
@@ -183,20 +180,19 @@ def _values_of_captions(of: TaskColumns, table: TaskTable | None) -> Mapping[str
     """Return the state, lengths and scores of a captioner's captions, a value per row."""
     import pandas as pd
 
+    n = len(of.captions)
+    of_page: dict[str, list[Any]] = defaultdict(lambda: [None] * n, state=[_ABSENT] * n)
     if table is None:
-        return {"state": [_ABSENT] * len(of.captions)}
+        return of_page
     captions = table.captions().set_index(["video", "copy"], drop=False)
     is_missing = captions["is_dropped"] | captions["no_caption"].notna()
     states = np.where(is_missing, _NO_CAPTION, np.where(captions["is_empty"], _EMPTY, _JUDGED))
     columns: dict[str, tuple[Any, Callable[[Any], Any]]] = {"state": (states, int)}
-    for name, column in LENGTHS.items():
-        if column in captions:
-            columns[name] = (captions[column], int)
+    columns |= {n: (captions[of], int) for n, of in LENGTHS.items() if of in captions}
     for metric in of.benchmark.metrics:
         columns[metric] = (caption_scores(table, metric), lambda score: round(score, 4))
-    of_page = {}
     for name, (values, plain) in columns.items():
         column = pd.Series(list(values), captions.index, dtype=object).reindex(of.captions)
-        of_page[name] = [None if v is None or v != v else plain(v) for v in column]
-    of_page["state"] = [_ABSENT if state is None else state for state in of_page["state"]]
+        nothing = _ABSENT if name == "state" else None
+        of_page[name] = [nothing if v is None or v != v else plain(v) for v in column]
     return of_page
