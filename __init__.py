@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lmms_eval_captions.analysis.verdict_table import read_verdicts
+    from lmms_eval_captions.analysis.captioners import read_verdicts
     from lmms_eval_captions.scorer.reward import CaptionReward
     from lmms_eval_captions.scorer.scorer import CaptionScore, Scorer
 
@@ -23,7 +23,7 @@ _HOMES: Final = {
     "CaptionReward": f"{_SCORER}.reward",
     "CaptionScore": f"{_SCORER}.scorer",
     "Scorer": f"{_SCORER}.scorer",
-    "read_verdicts": "lmms_eval_captions.analysis.verdict_table",
+    "read_verdicts": "lmms_eval_captions.analysis.captioners",
 }
 """Public names to the modules that have them, imported when they are asked for."""
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files import numbered_lines, parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks.records import KINDS, Kind
+from lmms_eval_captions.judges.files import json_lines, parse_json, read_whole
+from lmms_eval_captions.lmms_eval_tasks.judging.reasons import help_against
+from lmms_eval_captions.lmms_eval_tasks.records import KINDS
 from lmms_eval_captions.lmms_eval_tasks.results import verdict_file
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import CI_HIGH, CI_LOW, Measured
 from lmms_eval_captions.lmms_eval_tasks.signature import DOUBTS, OURS, RESULTS, Signature
@@ -83,18 +84,19 @@ class TaskResults:
     @property
     def unscored_reasons(self) -> dict[str, int]:
         """Reason to the number of unscored questions; empty if not known."""
-        reasons = member(self.judging, "unscored", "reasons")
-        items = reasons.items() if isinstance(reasons, dict) else ()
-        return {str(reason): n for reason, n in items if isinstance(n, int)}
+        return self._unscored("reasons")
 
     @property
-    def unscored_kinds(self) -> dict[Kind, int]:
-        """Kind of reason to the number of unscored questions; empty if not known."""
-        unscored = self.judging.get("unscored")
-        kinds = unscored.get("reasons_by_kind") if isinstance(unscored, dict) else None
-        if not isinstance(kinds, dict):
-            return {}
-        return {kind: n for kind, n in kinds.items() if kind in KINDS and isinstance(n, int)}
+    def help(self) -> str:
+        """Most frequent reason for unscored questions, and what helps against it."""
+        kinds = self._unscored("reasons_by_kind").items()
+        known = {kind: n for kind, n in kinds if kind in KINDS}
+        return help_against(self.unscored_reasons, known)
+
+    def _unscored(self, name: str) -> dict[Any, int]:
+        counts = member(self.judging, "unscored", name)
+        items = counts.items() if isinstance(counts, dict) else ()
+        return {str(reason): n for reason, n in items if isinstance(n, int)}
 
     @property
     def doubts(self) -> list[str]:
@@ -139,12 +141,6 @@ class RunResults:
         except ValueError:
             return self.path.stat().st_mtime
 
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings of the judging document."""
-        warnings = self.judging.get("warnings")
-        return list(map(str, warnings)) if isinstance(warnings, list) else []
-
     def verdict_path(self, task: str) -> Path:
         """Return the path of a task's verdicts."""
         return verdict_file.verdict_path(self.path.parent, self.stamp, task)
@@ -167,8 +163,7 @@ class RunResults:
             )
         path = logs[task]
         try:
-            for number, line in numbered_lines(path):
-                sample = parse_json(line)
+            for number, sample in json_lines(path):
                 if not isinstance(sample, dict):
                     raise DataError(f"{path}, line {number}: expected a sample, got {sample!r:.80}")
                 yield sample
@@ -196,18 +191,14 @@ class RunResults:
         return _read_object(path, "a breakdown of lmms-eval-captions")
 
 
-def read_results(folder: Path) -> list[RunResults]:
-    """Read the newest results of every model below lmms-eval's output folder, or of one file.
+def read_all_results(folder: Path) -> list[list[RunResults]]:
+    """Read all results of every model below lmms-eval's output folder, or one file.
+
+    Those of a model are from oldest to newest.
 
     Raises:
         DataError: If there is no results file, or one cannot be read.
     """
-    newest = {path.parent: path for path in _paths(folder)}
-    return [_read_run(path) for path in newest.values()]
-
-
-def read_all_results(folder: Path) -> list[list[RunResults]]:
-    """Read all results of every model, from oldest to newest, as :func:`read_results`."""
     runs: dict[Path, list[RunResults]] = {}
     for path in _paths(folder):
         runs.setdefault(path.parent, []).append(_read_run(path))
@@ -216,6 +207,12 @@ def read_all_results(folder: Path) -> list[list[RunResults]]:
         if all(run.judging for run in of_model):
             of_model.sort(key=lambda run: run.finished_s)
     return list(runs.values())
+
+
+def warnings_in(judging: Mapping[str, object]) -> list[str]:
+    """Return the warnings of a judging document."""
+    warnings = judging.get("warnings")
+    return list(map(str, warnings)) if isinstance(warnings, list) else []
 
 
 def _paths(folder: Path) -> list[Path]:

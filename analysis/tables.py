@@ -12,6 +12,7 @@ from functools import partial
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.results.text_table import in_markdown
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def render(parts: Sequence[Part], form: str = "text") -> str:
 
 def as_json(document: object) -> str:
     """Return JSON without ``NaN``: a number without a value is ``null``."""
-    return json.dumps(_finite(document), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(plain(document), indent=1, ensure_ascii=False) + "\n"
 
 
 def printable(text: str) -> str:
@@ -226,13 +227,16 @@ def in_latex(text: str) -> str:
     return re.sub(r"([&%$#_{}])", r"\\\1", text).replace("±", r"$\pm$")
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401 - of JSON's types
+def plain(value: Any) -> Any:  # noqa: ANN401 - of JSON's types
+    """Return a value of JSON's types: texts fit UTF-8, a number without a value is ``None``."""
     if isinstance(value, Mapping):
-        return {str(name): _finite(of) for name, of in value.items()}
+        return {whole(str(name)): plain(of) for name, of in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(of) for of in value]
+        return [plain(of) for of in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return _finite(asdict(value))
+        return plain(asdict(value))
     if hasattr(value, "tolist"):
-        return _finite(value.tolist())
+        return plain(value.tolist())
+    if isinstance(value, str):
+        return whole(value)
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from lmms_eval_captions.analysis.tables import plural
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
+from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import METADATA
 from lmms_eval_captions.lmms_eval_tasks.signature import (
     ASKED,
@@ -68,15 +69,23 @@ class TaskTable:
         """True if a sample of the questions was judged."""
         return "weight" in self.rows
 
+    def only(self, rows: pd.DataFrame) -> TaskTable:
+        """Return the same task with other rows."""
+        return replace(self, rows=rows)
+
     @cached_property
-    def metric_captions(self) -> list[Any]:
-        """The captions as metrics see them: ``video_id``, ``fields`` and ``extras``."""
-        rows, extras = self.captions(), self.head["extras"]
+    def records(self) -> list[CaptionRecord]:
+        """The captions as metrics see them, without values."""
+        rows = self.captions()
         # Counts that a caption lacks are floats in pandas.
         fields = rows[list(self.head["fields"])].convert_dtypes().astype(object)
         known = fields.where(fields.notna(), None).to_dict("records") or [{}] * len(rows)
+        blank = CaptionRecord(
+            task=self.task, video_id="", judge="", runs=0, protocol=0, extras=self.head["extras"],
+            n_questions=0, n_unscored=0,
+        )  # fmt: skip
         return [
-            SimpleNamespace(video_id=video, fields=of_caption, extras=extras)
+            replace(blank, video_id=video, fields=of_caption)
             for video, of_caption in zip(rows["video"], known, strict=True)
         ]
 
@@ -87,10 +96,6 @@ class TaskTable:
     def captions(self) -> pd.DataFrame:
         """Return the first row of each caption."""
         return self.rows.drop_duplicates("caption")
-
-    def only(self, rows: pd.DataFrame) -> TaskTable:
-        """Return the same task with other rows."""
-        return replace(self, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,35 +161,19 @@ def read_table(path: Path, task: str) -> TaskTable:
         table = pq.read_table(path)
         head = json.loads((table.schema.metadata or {})[METADATA])
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-        raise DataError(
-            f"{path}: not a verdict file, or cut off ({error!r:.200}); {_AGAIN}"
-        ) from error
-    if head.get("n_rows") != len(table):
-        raise DataError(
-            f"{path}: expected the {head.get('n_rows')} rows that were written, got {len(table)}; "
-            f"{_AGAIN}"
-        )
-    benchmark = our_benchmarks()[task]
-    columns: dict[str, str] = head.get("values") or {}
-    missing = [name for name in benchmark.metrics if name not in columns]
-    if missing:
-        raise DataError(f"{path}: no column for the metric {missing[0]}; {_AGAIN}")
-    value_columns = dict.fromkeys(columns.values())
+        what = f"not a verdict file, or cut off ({error!r:.200})"
+        raise DataError(f"{path}: {what}; {_AGAIN}") from error
+    value_columns = dict.fromkeys((head.get("values") or {}).values())
     if "question_index" not in table.column_names:
         for name in (*value_columns, *_COLUMNS_OF_QUESTIONS):
             table = table.append_column(name, pa.nulls(len(table)))
-    _check_columns(path, table, [*value_columns, *head.get("fields", ())], head.get("sections", ()))
+    benchmark = our_benchmarks()[task]
+    for problem in _problems(table, head, benchmark):
+        raise DataError(f"{path}{problem}; {_AGAIN}")
     rows = table.to_pandas()
     for name in value_columns:
         # Labels, numbers or lists as metrics read them, None for unscored.
         rows[name] = pd.Series(table[name].to_pylist(), dtype=object)
-    for name, metric in benchmark.metrics.items():
-        unknown = set(rows[columns[name]].dropna()) - set(metric.labels) if metric.labels else ()
-        if unknown:
-            raise DataError(
-                f"{path}, column {columns[name]!r}: expected {', '.join(metric.labels)}, got "
-                f"{min(unknown)!r:.80}; {_AGAIN}"
-            )
     videos = rows.drop_duplicates("caption").set_index("caption")["video"]
     rows["copy"] = rows["caption"].map(videos.groupby(videos).cumcount())
     texts = rows["question"].fillna("")
@@ -192,21 +181,32 @@ def read_table(path: Path, task: str) -> TaskTable:
     return TaskTable(task, benchmark, Signature.parse(str(head.get("signature"))), head, rows)
 
 
-def _check_columns(
-    path: Path, table: pa.Table, present: Sequence[str], sections: Sequence[str]
-) -> None:
+def _problems(
+    table: pa.Table, head: Mapping[str, Any], benchmark: Benchmark[Any, Any]
+) -> Iterator[str]:
+    """Yield why a table cannot be used."""
     import pyarrow as pa
 
-    types = {**_COLUMNS, **_COLUMNS_OF_QUESTIONS, **dict.fromkeys(sections, _TEXT)}
-    for name in (*types, *present):
+    if (n_rows := head.get("n_rows")) != len(table):
+        yield f": expected the {n_rows} rows that were written, got {len(table)}"
+    columns = head.get("values") or {}
+    yield from (f": no column for the metric {of}" for of in benchmark.metrics if of not in columns)
+    others = dict.fromkeys((*columns.values(), *head.get("fields", ())), "")
+    sections = dict.fromkeys(head.get("sections", ()), _TEXT)
+    for name, kind in {**others, **_COLUMNS, **_COLUMNS_OF_QUESTIONS, **sections}.items():
         if name not in table.column_names:
-            raise DataError(f"{path}: no column {name!r}; {_AGAIN}")
-    for name, kind in types.items():
+            yield f": no column {name!r}"
         found = table.schema.field(name).type
         is_text = pa.types.is_string(found) or pa.types.is_large_string(found)
         is_right = is_text if kind == _TEXT else pa.types.is_integer(found)
-        if not is_right and not pa.types.is_null(found):
-            raise DataError(f"{path}, column {name!r}: expected {kind}, got {found}; {_AGAIN}")
+        if kind and not is_right and not pa.types.is_null(found):
+            yield f", column {name!r}: expected {kind}, got {found}"
+    for name, metric in benchmark.metrics.items():
+        known = {None, *metric.labels}
+        unknown = set(table[columns[name]].to_pylist()) - known if metric.labels else ()
+        if unknown:
+            expected = ", ".join(metric.labels)
+            yield f", column {columns[name]!r}: expected {expected}, got {min(unknown)!r:.80}"
 
 
 _MAY_DIFFER: Final = frozenset(
@@ -267,8 +267,14 @@ class Counts(NamedTuple):
             (self.n_other_questions, "question", "not asked of all"),
             (self.n_unscored, "question", "without a verdict in one of them"),
         )
-        return ", ".join(
-            f"{n:,} {what}{'' if n == 1 else 's'} {why}" for n, what, why in counted if n
+        return ", ".join(f"{plural(n, what)} {why}" for n, what, why in counted if n)
+
+    def scope(self) -> str:
+        """Describe in a sentence, without its stop, what was compared."""
+        left_out = self.left_out()
+        return (
+            f"Compared on {self.n_questions:,} questions about {self.n_videos:,} videos that all "
+            f"have a verdict on{f'; left out: {left_out}' if left_out else ''}"
         )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.results_folder import RunResults
+from lmms_eval_captions.analysis.tables import plain
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.data.hub import has_videos
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
@@ -98,9 +99,8 @@ def packed(data: bytes) -> str:
 
 
 def packed_json(data: object) -> str:
-    """Pack a value of JSON's types without ``NaN``."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return packed(text.encode("utf-8", "replace"))
+    """Pack a value of JSON's types; a number without a value is ``null``."""
+    return packed(json.dumps(plain(data), ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) -> Documents:

@@ -10,12 +10,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.tables import Part, as_json, render
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import choice_of, dollars_or_none, number, whole_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SETTINGS: Final = (
     "Every setting is a flag too (--judge, --judge-url, --max-cost, ...), or a line under "
@@ -176,10 +179,19 @@ TYPES: Final[dict[str, Callable[[str], object]]] = {
 """Names of values to their readers, which raise ``ValueError``; others are texts."""
 
 
-def write_report(parts: Sequence[Part], document: object, arguments: argparse.Namespace) -> None:
-    """Write a report as ``--format`` says: its document as JSON, else its parts."""
-    is_json = arguments.format == "json"
-    text = as_json(document) if is_json else render(parts, arguments.format)
+def write_report(
+    parts: Sequence[Part],
+    document: object,
+    arguments: argparse.Namespace,
+    rows: pd.DataFrame | None = None,
+) -> None:
+    """Write a report as ``--format`` says: its document as JSON, rows as CSV, else its parts."""
+    if arguments.format == "json":
+        text = as_json(document)
+    elif arguments.format == "csv" and rows is not None:
+        text = rows.to_csv(index=False)
+    else:
+        text = render(parts, arguments.format)
     write_output(text, arguments.output)
 
 

@@ -21,8 +21,8 @@ from lmms_eval_captions.analysis.compare.comparison import Comparer, compare_all
 from lmms_eval_captions.analysis.compare.gate import Gate, decide, exit_code
 from lmms_eval_captions.analysis.stability import stability as stabilities
 from lmms_eval_captions.analysis.stability.split import split_all
-from lmms_eval_captions.analysis.tables import Part, as_json, render
-from lmms_eval_captions.cli.options import save, split_names, write_output, write_report
+from lmms_eval_captions.analysis.tables import Part
+from lmms_eval_captions.cli.options import save, split_names, write_report
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import SAMPLE, read_data_settings
 
@@ -32,18 +32,23 @@ def compare(arguments: Namespace) -> int:
     gates = [Gate.parse(text) for text in arguments.gate]
     captioners = captioners_of(arguments.folders)
     names = split_names(arguments.tasks)
-    if arguments.paper or len(captioners) == 1:
-        for option, is_set in (("--gate", gates), ("--group", arguments.group)):
-            if is_set:
-                raise SettingsError(
-                    f"{option}: expected results of two captioners and no --paper, got "
-                    f"{len(captioners)}"
-                )
-        text, code = _paper(captioners, names, arguments), 0
-    else:
-        text, code = _comparison(captioners, names, gates, arguments)
-    write_output(text, arguments.output)
-    return code
+    if not arguments.paper and len(captioners) > 1:
+        return _comparison(captioners, names, gates, arguments)
+    for option, is_set in (("--gate", gates), ("--group", arguments.group)):
+        if is_set:
+            raise SettingsError(
+                f"{option}: expected results of two captioners and no --paper, got "
+                f"{len(captioners)}"
+            )
+    options = papers.Options(
+        arguments.intervals, arguments.mean, arguments.published, arguments.force
+    )
+    filled = papers.fill_tables(captioners, names)
+    # Refuses what is no score in every format.
+    parts = [papers.part_of(one, captioners, options) for one in filled]
+    numbers = papers.documents(filled)
+    write_report(parts, numbers.to_dict("records"), arguments, numbers)
+    return 0
 
 
 def _comparison(
@@ -51,40 +56,23 @@ def _comparison(
     names: Sequence[str],
     gates: Sequence[Gate],
     arguments: Namespace,
-) -> tuple[str, int]:
+) -> int:
     shown = names_to_show(captioners, names)
     comparer = Comparer(captioners, arguments.across_judges)
     compared, left_out = compare_all(comparer, shown, arguments.group, is_wanted=bool(names))
     decided = decide(comparer, gates, [one.name for one in compared])
-    code = exit_code(decided)
-    if arguments.format == "json":
-        paths = [(captioner.name, str(captioner.newest.path)) for captioner in captioners]
-        return as_json(compare_report.document(compared, left_out, decided, paths)), code
-    if arguments.format == "csv":
-        for one in decided:
-            sys.stderr.write(f"{one['words']}\n")
-        lines = [line for one in compared for line in compare_report.lines(one, comparer.names)]
-        return pd.DataFrame(lines).to_csv(index=False), code
+    words = [str(one["words"]) for one in decided]
     parts = [compare_report.part_of(one, comparer.names) for one in compared]
     if len(compared) + len(left_out) > 1:
         parts.insert(0, compare_report.overview(compared, comparer.names, left_out))
     if decided:
-        parts.append(Part("Gates", [one["words"] for one in decided]))
-    return render(parts, arguments.format), code
-
-
-def _paper(captioners: Sequence[Captioner], names: Sequence[str], arguments: Namespace) -> str:
-    options = papers.Options(
-        arguments.intervals, arguments.mean, arguments.published, arguments.force
-    )
-    filled = papers.fill_tables(captioners, names)
-    # Refuses what is no score in every format.
-    parts = [papers.part_of(one, captioners, options) for one in filled]
-    if arguments.format == "json":
-        return as_json(papers.documents(filled).to_dict("records"))
+        parts.append(Part("Gates", words))
     if arguments.format == "csv":
-        return str(papers.documents(filled).to_csv(index=False))
-    return render(parts, arguments.format)
+        sys.stderr.writelines(f"{of}\n" for of in words)
+    document = compare_report.document(compared, left_out, decided, captioners)
+    rows = pd.DataFrame([row for one in document["compared"] for row in one["rows"]])
+    write_report(parts, document, arguments, rows)
+    return exit_code(decided)
 
 
 def report(arguments: Namespace) -> int:

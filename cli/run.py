@@ -21,10 +21,9 @@ from lmms_eval_captions.analysis.check import (
     Report,
     add_warnings,
     check_folder,
-    check_run,
     check_task,
 )
-from lmms_eval_captions.analysis.results_folder import TaskResults, read_results
+from lmms_eval_captions.analysis.results_folder import TaskResults
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, SettingsError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
@@ -41,10 +40,10 @@ def check(arguments: Namespace) -> int:
     """Check the newest results below a folder."""
     limits = Limits(read_judge_settings().max_unscored, accept_doubts=arguments.accept_doubts)
     report = check_folder(arguments.folder, limits, since_s=arguments.since)
-    for line in report.lines:
+    for line in report.lines():
         print(line)
     print(report.last_line("lmms-eval-captions check"))
-    return 1 if report.problems else 0
+    return 1 if report.texts("problem") else 0
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -117,15 +116,16 @@ def conclude(returncode: int, record: Path, arguments: Sequence[str]) -> tuple[l
     runs = [note for note in notes if isinstance(note.get("judging"), dict)]
     errors = [str(note["error"]) for note in notes if isinstance(note.get("error"), str)]
     for reason in _reasons(returncode, errors, has_runs=bool(runs)):
-        report.problem(reason)
+        report.add("problem", reason)
     must_be_saved = any(word.split("=")[0] == "--output_path" for word in arguments)
     for note in runs:
         _check_finished(report, note, must_be_saved=must_be_saved)
-    exit_code = int(bool(report.problems))
+    exit_code = int(bool(report.texts("problem")))
     if returncode:
         exit_code = 128 - returncode if returncode < 0 else returncode
     # The run's own summary is right above.
-    return [*report.warnings, report.last_line("lmms-eval-captions run")], exit_code
+    warnings = report.lines(["problem", "warning"])
+    return [*warnings, report.last_line("lmms-eval-captions run")], exit_code
 
 
 def _notes(record: Path) -> Iterator[dict[str, Any]]:
@@ -170,16 +170,16 @@ def _check_finished(report: Report, note: Mapping[str, Any], *, must_be_saved: b
     except SettingsError:
         limits = Limits(0.0)  # nothing was judged, or the run reports why
     if isinstance(note.get("results"), str):
-        (results,) = read_results(Path(note["results"]))
-        check_run(report, results, limits)
+        check_folder(Path(note["results"]), limits, report=report)
         return
     for name, task in note["judging"].get("tasks", {}).items():
         check_task(report, name, TaskResults.of_judging(task), limits)
     add_warnings(report, note["judging"])
     if must_be_saved:
-        report.problem(
+        report.add(
+            "problem",
             "the results could not be saved to --output_path: give a folder that can be written "
-            "to, and run the same command again; verdicts are kept"
+            "to, and run the same command again; verdicts are kept",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, groupby
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -67,6 +67,8 @@ class Contrast(NamedTuple):
     outcome: Outcome
     """Result of the second captioner; ``tied`` without a significant difference."""
 
+
+_AS_THEY_ARE: Final = "or compare them as they are with --across-judges"
 
 Contrasts = Mapping[Cell, Mapping[Pair, Contrast]]
 
@@ -171,13 +173,9 @@ class Comparer:
         if not set(own) <= found.keys():
             found = {**found, **self._corrected(benchmark, own)}
         rows = self._rows(benchmark, [cell for cell in cells if cell in found], found)
-        overall = [row for row in rows if row.cell.section == ALL[0]]
-        sections: dict[str, list[Row]] = {}
-        for row in rows[len(overall) :]:
-            sections.setdefault(row.cell.section, []).append(row)
-        is_sampled = any(side.is_sampled for side in sides)
-        others = () if is_sampled else range(1, len(sides))
-        flips = {place: _flips(sides[0], sides[place]) for place in others}
+        sections = {of: list(own) for of, own in groupby(rows, lambda row: row.cell.section)}
+        overall = sections.pop(ALL[0], [])
+        others = () if any(side.is_sampled for side in sides) else range(1, len(sides))
         return Compared(
             name=name,
             benchmark=benchmark,
@@ -187,8 +185,8 @@ class Comparer:
             sections=sections,
             n_groups_left_out=max(0, n_groups - MAX_GROUPS),
             ranking=_ranking(overall, benchmark),
-            flips={place: of for place, of in flips.items() if of is not None},
-            moved={place: self._moved(name, place) for place in others},
+            flips={i: of for i in others if (of := _flips(sides[0], sides[i]))},
+            moved={i: self._moved(name, i) for i in others},
             lengths=list(map(_length, sides)),
             warnings=warnings,
         )
@@ -333,25 +331,19 @@ class Comparer:
             for field, values in differences(signatures).items():
                 sides = [f"{v} in {c}" for v, c in zip(values, self.names, strict=True)]
                 words = f"{table.task}: {field} is {', '.join(sides)}"
-                if not self._across_judges:
-                    raise DataError(
-                        f"{words}: that affects scores. Judge all captions in the same way "
-                        "(--model caption_file --model_args path=FOLDER judges the captions of a "
-                        "folder with sample logs), or compare them as they are with "
-                        "--across-judges. lmms-eval-captions agree compares judges on the same "
-                        "captions"
-                    )
+                self._refuse(
+                    f"{words}: that affects scores. Judge all captions in the same way (--model "
+                    "caption_file --model_args path=FOLDER judges the captions of a folder with "
+                    f"sample logs), {_AS_THEY_ARE}. lmms-eval-captions agree compares judges on "
+                    "the same captions"
+                )
                 yield f"{words}: the difference is not the captions' alone"
         if counts.n_other_answers:
             words = (
                 f"{name}: other gold answers, or other categories, to the same questions about "
                 f"{counts.n_other_answers:,} of {counts.n_captions:,} captions"
             )
-            if not self._across_judges:
-                raise DataError(
-                    f"{words}: judge all captions with the same question file, or compare them as "
-                    "they are with --across-judges"
-                )
+            self._refuse(f"{words}: judge all captions with the same question file, {_AS_THEY_ARE}")
             yield words
         for captioner in self.captioners:
             results = captioner.results(name)
@@ -361,6 +353,10 @@ class Comparer:
                     "unscored, and what is left may be the easier part"
                 )
             yield from (f"{captioner.name}: {name}: {doubt}" for doubt in results.doubts)
+
+    def _refuse(self, why: str) -> None:
+        if not self._across_judges:
+            raise DataError(why)
 
 
 def compare_all(

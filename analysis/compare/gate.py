@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import isfinite, isnan
+from math import isnan
 from typing import Final, Literal, NamedTuple
 
 from lmms_eval_captions.analysis.captioners import common_names
@@ -15,8 +15,9 @@ from lmms_eval_captions.metrics.paired import Difference, videos_to_settle
 
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
 
+_BOUND: Final = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,2})?"
 _GATE: Final = re.compile(
-    r"\s*(?:(?P<name>\w+)\s*:)?\s*(?P<metric>\w+)\s*(?P<sign>>=|<=)\s*(?P<bound>[-+.\w]+)\s*"
+    rf"\s*(?:(?P<name>\w+)\s*:)?\s*(?P<metric>\w+)\s*(?P<sign>>=|<=)\s*(?P<bound>{_BOUND})\s*"
 )
 
 
@@ -42,16 +43,13 @@ class Gate(NamedTuple):
         -0.5
         """
         match = _GATE.fullmatch(text)
-        try:
-            bound = float(match["bound"]) if match else float("nan")
-        except ValueError:
-            bound = float("nan")
-        if match is None or not isfinite(bound):
+        if match is None:
             raise SettingsError(
                 "--gate: expected [TASK:]METRIC>=BOUND or [TASK:]METRIC<=BOUND, such as "
                 f"'vdc_acc>=-0.5' or 'vcapsbench:ir<=0.5', got {text!r:.80}"
             )
-        return cls(text.strip(), match["name"] or "", match["metric"], match["sign"] == ">=", bound)
+        is_lower, bound = match["sign"] == ">=", float(match["bound"])
+        return cls(text.strip(), match["name"] or "", match["metric"], is_lower, bound)
 
 
 def decide(comparer: Comparer, gates: Sequence[Gate], names: Sequence[str]) -> list[Document]:
@@ -97,10 +95,8 @@ def _decide(comparer: Comparer, gate: Gate, names: Sequence[str]) -> Iterator[Do
             "check`"
         )
     left_out = counts.left_out()
-    for (first, other), contrast in contrasts.items():
-        if first:
-            continue
-        found = contrast.difference
+    for other in range(1, len(sides)):
+        found = contrasts[0, other].difference
         decision: Decision = "INCONCLUSIVE" if warnings else _decision(gate, found)
         is_open = decision == "INCONCLUSIVE" and not warnings
         n_videos = videos_to_settle(found, margin=gate.bound) if is_open else None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, nan
 from statistics import fmean
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+
+import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.results_folder import member
@@ -170,17 +173,6 @@ class Filled(NamedTuple):
     """A row per number: where it stands, see :func:`_numbers`, its value, and its interval."""
 
 
-class _Frame(NamedTuple):
-    """A table as it is printed."""
-
-    header: list[tuple[str, str]]
-    """Heading over a column, and the column's own."""
-    rows: list[list[str]]
-    best: set[tuple[int, int]]
-    """Cells that are set in bold."""
-    n_names: int
-
-
 def fill_tables(captioners: Sequence[Captioner], names: Sequence[str] = ()) -> list[Filled]:
     """Return the table of each benchmark, or of each name, with a row per captioner.
 
@@ -239,15 +231,11 @@ def part_of(filled: Filled, captioners: Sequence[Captioner], options: Options) -
         f"{f', a sample: the first {listed(limits)} documents (--limit)' if limits else ''}"
         f"{'; smoke test, no scores' if stand_ins else ''}"
     )
-    frames = list(_frames(filled, options))
+    made = list(_tables(filled, options, title))
     notes = [f"{owner}: {signature}" for owner, signature in signatures.items()]
     if filled.table.note:
         notes.insert(0, f"{filled.table.note}.")
-    plain = [
-        ("", table([" ".join(filter(None, pair)) for pair in frame.header], frame.rows))
-        for frame in frames
-    ]
-    latex = "\n\n".join(_latex(frame, title) for frame in frames)
+    plain, latex = [("", frame) for frame, _ in made], "\n\n".join(text for _, text in made)
     return Part(title, [warning] if other else [], plain, notes, latex)
 
 
@@ -286,20 +274,19 @@ def _fill(
         {"row": row, "block": block[1], "captioner": captioner.name, "column": place, **number}
         for row, (block, captioner) in enumerate(rows)
         for place, column in enumerate(columns)
-        for number in _numbers(benchmark, name, column, captioner, column.metrics or [block])
+        for number in _numbers(benchmark, column.name or name, column, captioner, block)
     ]
     return Filled(benchmark, layout, name, columns, pd.DataFrame(numbers))
 
 
 def _numbers(
     benchmark: Benchmark[Any, Any],
-    name: str,
+    task: str,
     column: Column,
     captioner: Captioner,
-    metrics: Sequence[tuple[str, str]],
+    block: tuple[str, str],
 ) -> Iterator[dict[str, object]]:
     """Yield the numbers of a captioner in a column; ``nan`` if it has none."""
-    task = column.name or name
     run = captioner.runs.get(task)
     scores = {} if run is None else run.tasks[task].scores
     figures = None if run is None else member(run.breakdown(task), *(column.group or ALL))
@@ -308,7 +295,7 @@ def _numbers(
         value = member(figures, key)
         return float(value) if isinstance(value, int | float) else nan
 
-    for place, (metric, label) in enumerate(metrics):
+    for place, (metric, label) in enumerate(column.metrics or [block]):
         known = benchmark.metrics.get(metric)
         yield {
             "task": task, "heading": column.heading, "metric": metric, "label": label,
@@ -321,42 +308,63 @@ def _numbers(
         }  # fmt: skip
 
 
-def _frames(filled: Filled, options: Options) -> Iterator[_Frame]:
-    """Yield the table, in as many pieces as the paper's if it has all of its columns."""
-    pieces = filled.table.pieces
-    if sum(pieces) != len(filled.columns):
-        pieces = [len(filled.columns)]
-    start = 0
-    for n_columns in pieces:
-        yield _frame(filled, range(start, start + n_columns), options)
-        start += n_columns
+def _tables(filled: Filled, options: Options, caption: str) -> Iterator[tuple[pd.DataFrame, str]]:
+    """Yield the table and its LaTeX, in the paper's pieces if it has all of its columns."""
+    n, digits, pieces = len(filled.columns), filled.table.decimals, filled.table.pieces
+    numbers = filled.numbers
+    texts = [_shown(of, digits, options) for of in numbers.itertuples()]
+    latex = [
+        rf"\textbf{{{in_latex(text)}}}" if is_best else in_latex(text)
+        for text, is_best in zip(texts, _is_best(numbers, digits), strict=True)
+    ]
+    numbers = numbers.assign(text=texts, latex=latex)
+    for places in np.split(np.arange(n), np.cumsum(pieces)[:-1] if sum(pieces) == n else []):
+        yield _table(filled, numbers[numbers["column"].isin(places)], options, caption)
 
 
-def _frame(filled: Filled, places: range, options: Options) -> _Frame:
+def _table(
+    filled: Filled, numbers: pd.DataFrame, options: Options, caption: str
+) -> tuple[pd.DataFrame, str]:
+    import pandas as pd
+
     digits, has_blocks = filled.table.decimals, bool(filled.table.blocks)
-    columns = [filled.columns[place] for place in places]
+    columns = [filled.columns[place] for place in numbers["column"].unique()]
     header = [("", ""), ("", "Model")] if has_blocks else [("", "Model")]
     n_names = len(header)
     for column in columns:
         labels = [label for _, label in column.metrics] or [column.heading]
         over = column.heading if column.metrics else column.above
         header += [(over, _SLASH.join(labels))] if column.is_joined else [(over, x) for x in labels]
-    numbers = filled.numbers[filled.numbers["column"].isin(places)]
-    numbers = numbers.assign(text=[_shown(of, digits, options) for of in numbers.itertuples()])
-    cells = numbers.groupby(["row", "column", "cell"])["text"].agg(_SLASH.join).unstack([1, 2])
     names = numbers.drop_duplicates("row")[["block", "captioner"] if has_blocks else ["captioner"]]
-    rows = [[*of, *own] for of, own in zip(names.to_numpy(), cells.to_numpy(), strict=True)]
-    best = _best(numbers, list(cells.columns), digits, n_names)
+    of_cells = numbers.groupby(["row", "column", "cell"])
+    cells = of_cells[["text", "latex"]].agg(_SLASH.join).unstack([1, 2])
+    more = [""] * len(names)
     with_mean = options.mean and len(columns) > 1 and all(column.metrics for column in columns)
     if with_mean:
         header.append(("Mean", _SLASH.join(label for _, label in columns[0].metrics)))
         first = numbers[numbers["place"] < len(columns[0].metrics)]
         means = first.groupby(["row", "place"])["value"].agg(lambda of: of.mean(skipna=False))
-        for row, of_row in zip(rows, means.unstack().to_numpy(), strict=True):
-            row.append(_SLASH.join(number(mean, digits) for mean in of_row))
+        more = [_SLASH.join(number(v, digits) for v in of) for of in means.unstack().to_numpy()]
+    rows, latex = [], []
+    for name, plain, marked, mean in zip(
+        names.to_numpy(), cells["text"].to_numpy(), cells["latex"].to_numpy(), more, strict=True
+    ):
+        ends = [mean] * with_mean
+        rows.append([*name, *plain, *ends])
+        latex.append([*map(in_latex, name), *marked, *map(in_latex, ends)])
     if options.published and not has_blocks:
-        rows += _published(filled, len(rows[0]) if rows else 0, with_mean=with_mean)
-    return _Frame(header, rows, best, n_names)
+        for row in _published(filled, len(header), with_mean=with_mean):
+            rows.append(row)
+            latex.append(list(map(in_latex, row)))
+    heads = [(in_latex(over), in_latex(own)) for over, own in header]
+    own_heads = [own for _, own in heads]
+    text: str = pd.DataFrame(
+        latex, columns=pd.MultiIndex.from_tuples(heads) if any(o for o, _ in heads) else own_heads
+    ).to_latex(
+        index=False, escape=False, caption=in_latex(caption), multicolumn_format="c",
+        column_format="l" * n_names + "r" * (len(header) - n_names),
+    )  # fmt: skip
+    return table([" ".join(filter(None, of)) for of in header], rows), text.rstrip()
 
 
 def _shown(of: Any, digits: int, options: Options) -> str:  # noqa: ANN401 - a row
@@ -366,35 +374,30 @@ def _shown(of: Any, digits: int, options: Options) -> str:  # noqa: ANN401 - a r
     return text if isnan(of.value + of.deviation) else f"{text} (±{of.deviation:.{digits}f})"
 
 
-def _best(
-    numbers: pd.DataFrame, cells: Sequence[tuple[int, int]], digits: int, n_names: int
-) -> set[tuple[int, int]]:
-    """Return row and column of the best cells of each column in each block, as printed."""
+def _is_best(numbers: pd.DataFrame, digits: int) -> pd.Series[bool]:
+    """Mark the numbers that are best in their column and block, as printed, of several."""
     is_alone = numbers.groupby(["row", "column", "cell"])["place"].transform("size") == 1
-    own = numbers[is_alone & numbers["value"].notna()]
-    own = own.assign(value=own["sign"] * own["value"].map(lambda value: round(value, digits)))
-    of_column = own.groupby(["block", "column", "cell"])["value"]
-    best = own[(own["value"] == of_column.transform("max")) & (of_column.transform("size") > 1)]
-    return {
-        (of.row, n_names + cells.index((of.column, of.cell)))
-        for of in best[["row", "column", "cell"]].itertuples()
-    }
+    own = numbers["sign"] * numbers["value"].map(lambda value: round(value, digits))
+    of_column = own.where(is_alone).groupby([numbers[of] for of in ("block", "column", "cell")])
+    return is_alone & (own == of_column.transform("max")) & (of_column.transform("count") > 1)
 
 
 def _published(filled: Filled, n_cells: int, *, with_mean: bool) -> list[list[str]]:
     """Return the paper's rows, as the task's page has them, with the paper's judge."""
     columns = [column for column in filled.table.columns if not column.is_optional]
     page = (filled.benchmark.folder / "README.md").read_text(encoding="utf-8")
-    rows: list[list[str]] = []
-    is_table = False
-    for line in page.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0] in ("model", "captioner"):
-            is_table = not rows and len(cells) == 1 + len(columns)
-        elif not line.startswith("|"):
-            is_table = False
-        elif is_table and not set(cells[0]) <= {"-", ":"}:
-            rows.append(cells)
+    tables = (
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()]
+        for lines in re.findall(r"(?:^\|.*\n?)+", page, re.MULTILINE)
+    )
+    rows = next(
+        (
+            rows
+            for (first, *others), _, *rows in tables
+            if first in ("model", "captioner") and len(others) == len(columns)
+        ),
+        [],
+    )
     shown = []
     for model, *cells in rows:
         row = [f"{model} (paper, judge {filled.table.published_judge})"]
@@ -407,23 +410,3 @@ def _published(filled: Filled, n_cells: int, *, with_mean: bool) -> list[list[st
             row.append(_SLASH.join(number(mean, filled.table.decimals) for mean in means))
         shown.append([*row, *[NONE] * (n_cells - len(row))])
     return shown
-
-
-def _latex(frame: _Frame, caption: str) -> str:
-    import pandas as pd
-
-    cells = [
-        [
-            rf"\textbf{{{in_latex(cell)}}}" if (r, c) in frame.best else in_latex(cell)
-            for c, cell in enumerate(row)
-        ]
-        for r, row in enumerate(frame.rows)
-    ]
-    header = [(in_latex(over), in_latex(own)) for over, own in frame.header]
-    has_over = any(over for over, _ in header)
-    columns = pd.MultiIndex.from_tuples(header) if has_over else [own for _, own in header]
-    text: str = pd.DataFrame(cells, columns=columns).to_latex(
-        index=False, escape=False, caption=in_latex(caption), multicolumn_format="c",
-        column_format="l" * frame.n_names + "r" * (len(header) - frame.n_names),
-    )  # fmt: skip
-    return text.rstrip()

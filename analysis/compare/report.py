@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
+from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.compare.comparison import Compared, Contrast, Document, Row
 from lmms_eval_captions.analysis.compare.gate import exit_code
 from lmms_eval_captions.analysis.tables import (
@@ -28,14 +29,11 @@ _SIGNIFICANT = ("better", "worse")
 
 def part_of(compared: Compared, names: Sequence[str]) -> Part:
     """Return the report on one task or group."""
-    counts = compared.counts
-    left_out = counts.left_out()
     judge = "Measured without a judge" if compared.benchmark.measure else f"Judge: {compared.judge}"
     sentences = [
         *(f"WARNING: {warning}" for warning in compared.warnings),
         *answer(compared, names),
-        f"{judge}. Compared on {counts.n_questions:,} questions about {counts.n_videos:,} videos "
-        f"that all have a verdict on{f'; left out: {left_out}' if left_out else ''}.",
+        f"{judge}. {compared.counts.scope()}.",
     ]
     return Part(
         compared.name, sentences, list(_tables(compared, names)), list(_notes(compared, names))
@@ -101,13 +99,13 @@ def document(
     compared: Sequence[Compared],
     left_out: Sequence[str],
     decided: Sequence[Document],
-    captioners: Sequence[tuple[str, str]],
+    captioners: Sequence[Captioner],
 ) -> dict[str, Any]:
-    """Return everything that was found as JSON; captioners are names with their results files."""
-    names = [name for name, _ in captioners]
+    """Return everything that was found as JSON."""
+    names = [of.name for of in captioners]
     return {
         "baseline": names[0],
-        "captioners": [{"name": name, "results": path} for name, path in captioners],
+        "captioners": [{"name": of.name, "results": str(of.newest.path)} for of in captioners],
         "compared": [_document(one, names) for one in compared],
         "left_out": list(left_out),
         "gates": list(decided),
@@ -124,7 +122,7 @@ def _document(one: Compared, names: Sequence[str]) -> dict[str, Any]:
         "judge": one.judge,
         "warnings": list(one.warnings),
         "counts": one.counts._asdict(),
-        "rows": list(lines(one, names)),
+        "rows": list(_rows(one, names)),
         "ranking": [{**r._asdict(), "captioner": names[r.captioner]} for r in one.ranking],
         "pairs": [
             {"captioner": names[b], "baseline": names[a], **_difference(contrast)}
@@ -139,7 +137,7 @@ def _document(one: Compared, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def lines(compared: Compared, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _rows(compared: Compared, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield a line per captioner of each row: its value, and its difference to the first."""
     for row in compared.rows:
         cell = row.cell

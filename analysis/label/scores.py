@@ -147,9 +147,7 @@ def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
     import pandas as pd
 
     ratios = domain.table.benchmark.metrics[metric].ratios
-    captions = dict(
-        zip(domain.table.captions()["caption"], domain.table.metric_captions, strict=True)
-    )
+    captions = dict(zip(domain.table.captions()["caption"], domain.table.records, strict=True))
     sources = domain.pairs["caption"].map(captions)
 
     def adds(values: Any, source: Any) -> tuple[float, float]:  # noqa: ANN401 - of the benchmark

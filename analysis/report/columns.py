@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
 from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups
+from lmms_eval_captions.analysis.report.runs import View
 from lmms_eval_captions.analysis.task_table import TaskTable
-from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ class TaskColumns:
     """One task of all captioners: rows are captions, places are questions."""
 
     task: str
-    benchmark: Benchmark[Any, Any]
-    tables: Sequence[TaskTable | None]
+    view: View
+    """Any task or group that shows it."""
     captions: pd.MultiIndex
     """Video of each row, and the number of its captions in earlier rows."""
     first: list[int]
@@ -51,6 +53,11 @@ class TaskColumns:
     reasons: dict[tuple[int, int, int], str]
     """Captioner, judge run and place of an unscored question to the reason."""
 
+    @property
+    def benchmark(self) -> Benchmark[Any, Any]:
+        """The task's benchmark."""
+        return self.view.benchmark
+
 
 def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, Kind]:
     """Return the labels of a benchmark's headline with their meanings."""
@@ -64,12 +71,12 @@ def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, Kind]:
     }
 
 
-def columns_of(task: str, tables: Sequence[TaskTable | None]) -> TaskColumns:
+def columns_of(task: str, view: View) -> TaskColumns:
     """Set the captioners' verdicts on the questions of a task next to each other."""
     import pandas as pd
 
+    tables, benchmark = view.tables(task), view.benchmark
     known = [table for table in tables if table is not None]
-    benchmark = known[0].benchmark
     rows = pd.concat(
         [t.rows.assign(side=side) for side, t in enumerate(tables) if t is not None],
         ignore_index=True,
@@ -97,24 +104,17 @@ def columns_of(task: str, tables: Sequence[TaskTable | None]) -> TaskColumns:
         is_own = side == number
         codes[run[is_own], place[is_own]] = asked["code"][is_own]
         verdicts.append(codes)
-    groups = {}
-    for name in dict.fromkeys(
-        [*benchmark.sections, *(s for t in known for s in t.head["sections"])]
-    ):
+    groups, last = {}, asked.groupby("met").last().reindex(questions["met"])
+    for name in dict.fromkeys(chain(benchmark.sections, *(t.head["sections"] for t in known))):
         if name in asked and asked[name].notna().any():
-            has_group = asked[name].notna().to_numpy()
             names = list(ordered_groups(asked[name], benchmark.sections.get(name, ())))
-            codes_of_groups = np.full(n, NO_GROUP, np.uint16)
-            codes_of_groups[place[has_group]] = pd.Categorical(
-                asked[name][has_group], categories=names
-            ).codes
-            groups[name] = (names, codes_of_groups)
+            # Without a group the code is -1, which becomes NO_GROUP.
+            groups[name] = names, pd.Categorical(last[name], names).codes.astype(np.uint16)
     has_reason = asked["reason"].notna().to_numpy()
     keys = zip(*(of[has_reason].tolist() for of in (side, run, place)), strict=True)
     return TaskColumns(
         task=task,
-        benchmark=benchmark,
-        tables=tables,
+        view=view,
         captions=captions,
         first=np.searchsorted(questions["row"], np.arange(len(captions) + 1)).tolist(),
         texts=questions["text"].tolist(),
@@ -127,39 +127,33 @@ def columns_of(task: str, tables: Sequence[TaskTable | None]) -> TaskColumns:
 
 def _codes(values: Iterable[Any], benchmark: Benchmark[Any, Any]) -> list[int]:
     labels = {label: code for code, label in enumerate(kinds_of(benchmark))}
-
-    def code(value: Any) -> int:  # noqa: ANN401 - of any type that a column has
-        if value is None or (isinstance(value, list) and None in value):
-            return UNSCORED
-        return labels.get(value, RATED) if isinstance(value, str) else RATED
-
-    return [code(value) for value in values]
+    return [
+        UNSCORED if value is None or (isinstance(value, list) and None in value)
+        else labels.get(value, RATED) if isinstance(value, str) else RATED
+        for value in values
+    ]  # fmt: skip
 
 
 def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str, Any]:
     """Return tasks and rows as the page reads them."""
-    rows: dict[str, list[Any]] = {"task": [], "video": [], "first": [], "n": []}
+    values = [[_values_of_captions(of, t) for t in of.view.tables(of.task)] for of in tasks]
+
+    def column(name: str) -> list[list[Any]]:
+        return [list(chain(*(of[side][name] for of in values))) for side in range(n_captioners)]
+
+    n_questions = [n for of in tasks for n in np.diff(of.first).tolist()]
     metrics = dict.fromkeys(name for of in tasks for name in of.benchmark.metrics)
-    columns = {
-        name: [list[Any]() for _ in range(n_captioners)] for name in ("state", *LENGTHS, *metrics)
-    }
-    start = 0
-    for number, of in enumerate(tasks):
-        rows["task"] += [number] * len(of.captions)
-        rows["video"] += map(whole, of.captions.get_level_values("video"))
-        rows["first"] += [start + first for first in of.first[:-1]]
-        rows["n"] += np.diff(of.first).tolist()
-        start += of.first[-1]
-        nothing = [None] * len(of.captions)
-        for side, table in enumerate(of.tables):
-            values_of_side = _values_of_captions(of, table)
-            for name, column in columns.items():
-                column[side] += values_of_side.get(name, nothing)
-    values = {name: columns.pop(name) for name in metrics}
     return {
         "tasks": [_task_document(of) for of in tasks],
-        "n_questions": start,
-        "rows": {**rows, **columns, "values": values},
+        "n_questions": sum(n_questions),
+        "rows": {
+            "task": [number for number, of in enumerate(tasks) for _ in of.captions],
+            "video": [video for of in tasks for video, _ in of.captions],
+            "first": list(accumulate(n_questions, initial=0))[:-1],
+            "n": n_questions,
+            **{name: column(name) for name in ("state", *LENGTHS)},
+            "values": {name: column(name) for name in metrics},
+        },
     }
 
 
@@ -178,10 +172,7 @@ def _task_document(of: TaskColumns) -> dict[str, Any]:
         "n": of.first[-1],
         "n_runs": [len(runs) for runs in of.verdicts],
         "labels": [{"name": name, "kind": kind} for name, kind in kinds_of(of.benchmark).items()],
-        "sections": [
-            {"name": name, "groups": list(map(whole, groups))}
-            for name, (groups, _) in of.groups.items()
-        ],
+        "sections": [{"name": name, "groups": groups} for name, (groups, _) in of.groups.items()],
     }
 
 
@@ -189,20 +180,19 @@ def _values_of_captions(of: TaskColumns, table: TaskTable | None) -> Mapping[str
     """Return the state, lengths and scores of a captioner's captions, a value per row."""
     import pandas as pd
 
+    n = len(of.captions)
+    of_page: dict[str, list[Any]] = defaultdict(lambda: [None] * n, state=[_ABSENT] * n)
     if table is None:
-        return {"state": [_ABSENT] * len(of.captions)}
+        return of_page
     captions = table.captions().set_index(["video", "copy"], drop=False)
     is_missing = captions["is_dropped"] | captions["no_caption"].notna()
     states = np.where(is_missing, _NO_CAPTION, np.where(captions["is_empty"], _EMPTY, _JUDGED))
     columns: dict[str, tuple[Any, Callable[[Any], Any]]] = {"state": (states, int)}
-    for name, column in LENGTHS.items():
-        if column in captions:
-            columns[name] = (captions[column], int)
+    columns |= {n: (captions[of], int) for n, of in LENGTHS.items() if of in captions}
     for metric in of.benchmark.metrics:
         columns[metric] = (caption_scores(table, metric), lambda score: round(score, 4))
-    of_page = {}
     for name, (values, plain) in columns.items():
         column = pd.Series(list(values), captions.index, dtype=object).reindex(of.captions)
-        of_page[name] = [None if v is None or v != v else plain(v) for v in column]
-    of_page["state"] = [_ABSENT if state is None else state for state in of_page["state"]]
+        nothing = _ABSENT if name == "state" else None
+        of_page[name] = [nothing if v is None or v != v else plain(v) for v in column]
     return of_page

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -13,21 +16,22 @@ from lmms_eval_captions.analysis.report.columns import (
     question_bytes,
     tasks_document,
 )
-from lmms_eval_captions.analysis.report.frames import frames_of_rows
-from lmms_eval_captions.analysis.report.runs import View, captioners_and_views, without_folders
+from lmms_eval_captions.analysis.report.runs import captioners_and_views, without_folders
 from lmms_eval_captions.analysis.report.summary import run_documents, view_documents, warnings_of
 from lmms_eval_captions.analysis.report.texts import BLOCK_ROWS, Row, packed_blocks, text_rows
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.analysis.web_page import (
     LoggedCaption,
+    documents_of,
+    frames_of,
     json_in_html,
     logged_captions,
     packed,
     packed_json,
     render_page,
+    video_file,
 )
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
 
 if TYPE_CHECKING:
@@ -37,6 +41,10 @@ _PAGE: Final = Path(__file__).parent / "page"
 _SCRIPTS: Final = ("data", "charts", "videos", "main")
 LIBRARY: Final = "echarts-6.1.0"
 """The chart library as it was published, Apache-2.0; its licence is next to it."""
+_MAX_SIDE: Final = 320
+_MAX_BYTES: Final = 64_000_000
+"""Size of all frames."""
+_NO_VIDEOS: Final = "the videos were not at hand"
 
 
 class Report(NamedTuple):
@@ -73,70 +81,76 @@ def make_report(
             there = ", ".join(by_name) or "none"
             raise SettingsError(f"--tasks: expected any of {there}, got {name!r:.80}")
     views = [by_name[name] for name in tasks or by_name]
-    columns: list[TaskColumns] = []
-    views_of_columns: list[View] = []
-    numbers: dict[tuple[object, ...], int] = {}
-    documents = []
+    columns: dict[tuple[object, ...], TaskColumns] = {}
+    keys_of_views = []
     for view in views:
         # A group may be of an earlier run than one of its tasks by itself.
-        keys = [(task, *(run and run.path for run in view.runs)) for task in view.tasks]
-        for task, key in zip(view.tasks, keys, strict=True):
-            if key not in numbers:
-                numbers[key] = len(columns)
-                columns.append(columns_of(task, view.tables(task)))
-                views_of_columns.append(view)
-        documents.append({"tasks": [numbers[key] for key in keys]})
+        keys = {task: (task, *(run and run.path for run in view.runs)) for task in view.tasks}
+        keys_of_views.append(keys.values())
+        for task, key in keys.items():
+            if key not in columns:
+                columns[key] = columns_of(task, view)
+    of_tasks, numbers = list(columns.values()), {key: n for n, key in enumerate(columns)}
     missing: list[str] = []
-    blocks = list(packed_blocks(_texts(columns, views_of_columns, captioners, missing)))
-    for of_view, summary in zip(documents, view_documents(views, captioners, missing), strict=True):
-        of_view.update(summary)
-    document = tasks_document(columns, len(captioners))
-    pictures, frame_keys, no_frames, frame_notes = frames_of_rows(
-        columns, document["rows"], settings, n_frames=n_frames, n_framed=n_framed
-    )
-    document["rows"] |= {"frames": frame_keys, "no_frames": no_frames}
-    notes = list(dict.fromkeys([*missing, *frame_notes]))
+    blocks = list(packed_blocks(_texts(of_tasks, captioners, missing)))
+    documents = [
+        {"tasks": [numbers[key] for key in keys], **of_view}
+        for keys, of_view in zip(
+            keys_of_views, view_documents(views, captioners, missing), strict=True
+        )
+    ]
+    document = tasks_document(of_tasks, len(captioners))
+    pictures, why_not = _frames(of_tasks, document["rows"], settings, n_frames, n_framed)
+    keys_of_rows = _keys(of_tasks)
+    document["rows"]["frames"] = [key if key in pictures else "" for key in keys_of_rows]
+    document["rows"]["no_frames"] = why_not
+    if n_frames and n_framed and len(pictures) < (n := len(set(keys_of_rows))):
+        most = Counter(filter(None, why_not)).most_common(1)[0][0]
+        missing.append(f"Frames of {len(pictures):,} of {plural(n, 'video')}: {most}.")
+    notes = list(dict.fromkeys(missing))
     names = [captioner.name for captioner in captioners]
+    title = f"Captions of {listed(names) if names else 'no run'}"
     core = {
-        "title": f"Captions of {listed(names) if names else 'no run'}",
+        "title": title,
         "made_by": f"{DISTRIBUTION} {package_version()}",
         "warnings": warnings_of(views, captioners, missing_runs),
         "notes": notes,
-        "captioners": [whole(name) for name in names],
+        "captioners": names,
         "runs": run_documents(captioners),
         "views": documents,
         "block_rows": BLOCK_ROWS,
         "n_blocks": len(blocks),
         **document,
     }
-    packs = {"core": packed_json(_written(core)), "questions": packed(question_bytes(columns))}
+    packs = {"core": packed_json(core), "questions": packed(question_bytes(of_tasks))}
     packs |= {f"text-{place}": text for place, text in enumerate(blocks)}
     if pictures:
         packs["frames"] = json_in_html(pictures)
-    return Report(_render(core["title"], packs), not views, [*missing_runs, *notes])
+    # These files of ours and the packs go in as they are; everything else is escaped.
+    html = render_page(
+        _PAGE, title=title, packs=packs, style=_read("page.css"),
+        script="\n".join(_read(f"{name}.js") for name in _SCRIPTS),
+        library=_read(f"vendor/{LIBRARY}/echarts.min.js"), library_name=LIBRARY,
+    )  # fmt: skip
+    return Report(html, not views, [*missing_runs, *notes])
 
 
 def _texts(
-    tasks: Sequence[TaskColumns],
-    views: Sequence[View],
-    captioners: Sequence[Captioner],
-    missing: list[str],
+    tasks: Sequence[TaskColumns], captioners: Sequence[Captioner], missing: list[str]
 ) -> Iterator[Row]:
-    """Yield the texts of all tasks from the logs of their views' runs, read task by task."""
+    """Yield the texts of all tasks from the logs of their runs, read task by task."""
     without: dict[str, list[str]] = {}
-    for of, view in zip(tasks, views, strict=True):
+    for of in tasks:
         logs: list[Mapping[str, Sequence[LoggedCaption]]] = []
-        for captioner, run in zip(captioners, view.runs, strict=True):
+        for captioner, run in zip(captioners, of.view.runs, strict=True):
             logs.append({})
-            if run is None:
-                continue
-            if not run.has_samples(of.task):
+            if run is not None and not run.has_samples(of.task):
                 without.setdefault(captioner.name, []).append(of.task)
-                continue
-            try:
-                logs[-1] = logged_captions(run, of.task)
-            except DataError as error:
-                missing.append(f"{captioner.name}: {without_folders(str(error))}")
+            elif run is not None:
+                try:
+                    logs[-1] = logged_captions(run, of.task)
+                except DataError as error:
+                    missing.append(f"{captioner.name}: {without_folders(str(error))}")
         yield from text_rows(of, logs)
     if without:
         few = [f"{name} ({plural(len(of), 'task')})" for name, of in without.items()]
@@ -146,26 +160,59 @@ def _texts(
         )
 
 
-def _written(value: Any) -> Any:  # noqa: ANN401 - of JSON's types
-    """Return a document whose texts can be written as UTF-8 and whose numbers are finite."""
-    if isinstance(value, Mapping):
-        return {whole(str(name)): _written(member) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_written(member) for member in value]
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else None
-    return whole(value) if isinstance(value, str) else value
+def _keys(tasks: Sequence[TaskColumns]) -> list[str]:
+    """Return the key of each row's video."""
+    return [f"{of.benchmark.name} {video}" for of in tasks for video, _ in of.captions]
 
 
-def _render(title: object, packs: Mapping[str, str]) -> str:
-    # These files of ours and the packs go in as they are; everything else is escaped.
-    style = _read("page.css")
-    script = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
-    library = _read(f"vendor/{LIBRARY}/echarts.min.js")
-    return render_page(
-        _PAGE, title=title, packs=packs, style=style, script=script, library=library,
-        library_name=LIBRARY,
-    )  # fmt: skip
+def _frames(
+    tasks: Sequence[TaskColumns],
+    rows: Mapping[str, Any],
+    settings: DataSettings,
+    n_frames: int,
+    n_framed: int,
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Return frames of the videos that score worst and are at hand, and why others have none.
+
+    Frames are data addresses by the key of their video; reasons are by row, empty with frames.
+    Nothing is downloaded. ``rows`` has the columns ``task`` and ``values``.
+    """
+    videos = [(of, video) for of in tasks for video, _ in of.captions]
+    keys = _keys(tasks)
+    if not n_frames or not n_framed:
+        return {}, ["--framed is 0" if n_frames else "--frames is 0"] * len(keys)
+    documents = {of.task: documents_of(of.task, settings) for of in tasks}
+    chosen: dict[str, Callable[[], Path]] = {}
+    for row in _worst_first(tasks, rows):
+        of, video = videos[row]
+        if video in documents[of.task] and len(chosen) < n_framed:
+            chosen.setdefault(keys[row], partial(video_file, settings, documents, of.task, video))
+    pictures, reasons = frames_of(
+        chosen, n_frames=n_frames, most_bytes=_MAX_BYTES, longest=_MAX_SIDE
+    )
+    beyond = f"only the {n_framed:,} videos that score worst have frames (--framed)"
+
+    def reason(key: str, task: str) -> str:
+        if key in pictures:
+            return ""
+        otherwise = beyond if documents[task] and key not in chosen else _NO_VIDEOS
+        why = reasons.get(key, otherwise).removeprefix("No frames: ")
+        is_absent = "LMMS_CAPTIONS_DATA" in why or "not on this machine" in why
+        return _NO_VIDEOS if is_absent else without_folders(why)
+
+    return pictures, [reason(key, of.task) for key, (of, _) in zip(keys, videos, strict=True)]
+
+
+def _worst_first(tasks: Sequence[TaskColumns], rows: Mapping[str, Any]) -> list[int]:
+    scores = []
+    for row, number in enumerate(rows["task"]):
+        benchmark = tasks[number].benchmark
+        metric = benchmark.metrics[benchmark.headline]
+        values = [side[row] for side in rows["values"][benchmark.headline]]
+        sign = 1 if metric.higher_is_better else -1
+        shares = [sign * (v - metric.lowest) / metric.span for v in values if v is not None]
+        scores.append(min(shares, default=inf))
+    return sorted(range(len(scores)), key=scores.__getitem__)
 
 
 def _read(name: str) -> str:

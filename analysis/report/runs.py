@@ -41,12 +41,8 @@ class View:
 
     def tables(self, task: str) -> list[TaskTable | None]:
         """Return what each captioner has of one of the tasks."""
-        return [
-            next((table for table in verdicts.tables if table.task == task), None)
-            if verdicts
-            else None
-            for verdicts in self.verdicts
-        ]
+        sides = [{t.task: t for t in of.tables} if of else {} for of in self.verdicts]
+        return [tables.get(task) for tables in sides]
 
 
 def captioners_and_views(

@@ -8,23 +8,19 @@ from math import isfinite, isnan
 from typing import Any, Final
 
 from lmms_eval_captions.analysis.captioners import Captioner
-from lmms_eval_captions.analysis.compare.comparison import Comparer
+from lmms_eval_captions.analysis.compare.comparison import TASKS, Comparer, Document
 from lmms_eval_captions.analysis.compare.report import answer
 from lmms_eval_captions.analysis.report.runs import View, without_folders
-from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults
+from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults, warnings_in
 from lmms_eval_captions.analysis.tables import listed, plural
 from lmms_eval_captions.judges.endpoint.request import is_offline
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.asking import NO_JUDGE
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
-from lmms_eval_captions.lmms_eval_tasks.judging.reasons import help_against
 from lmms_eval_captions.lmms_eval_tasks.results.breakdown import N_QUESTIONS
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import CI_HIGH, CI_LOW
 from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 
-Document = dict[str, Any]
-
-TASKS: Final = "tasks"
 FEW_VIDEOS: Final = 100
 """With fewer videos, intervals are so wide that captioners can hardly be told apart."""
 MAX_GROUPS: Final = 20
@@ -46,7 +42,7 @@ def view_documents(
     documents = []
     for view in views:
         benchmark = view.benchmark
-        results = [None if run is None else run.tasks.get(view.name) for run in view.runs]
+        results = [run and run.tasks[view.name] for run in view.runs]
         sides = tuple(side for side, verdicts in enumerate(view.verdicts) if verdicts is not None)
         compared: Document = {"answer": [], "ranking": {}, "differences": []}
         if len(sides) > 1:
@@ -120,14 +116,13 @@ def warnings_of(
     leaves = [view for view in views if len(view.tasks) == 1]
     for captioner in captioners:
         for run in captioner.runs.values():
-            for warning in run.warnings:
+            for warning in warnings_in(run.judging):
                 owners.setdefault(warning, {})[captioner.name] = []
     for view in leaves:
         for captioner, verdicts in zip(captioners, view.verdicts, strict=True):
-            results = captioner.runs[view.name].tasks.get(view.name) if verdicts else None
-            if verdicts is not None and results is not None:
-                n_videos = verdicts.rows()["video"].nunique()
-                for warning in _warnings(view, results, n_videos):
+            if verdicts is not None:
+                results = captioner.results(view.name)
+                for warning in _warnings(view, results, len(verdicts.videos())):
                     owners.setdefault(warning, {}).setdefault(captioner.name, []).append(view.name)
     shown = [*missing]
     for warning, tasks_of in owners.items():
@@ -158,8 +153,7 @@ def _warnings(view: View, results: TaskResults, n_videos: int) -> Iterator[str]:
         elif paper and name and name not in (*papers, NO_JUDGE.label.partition(" ")[0]):
             yield f"judged by {judge}; the paper's judge is {paper}, so these are not its numbers"
     if isnan(results.scores.get(view.benchmark.headline, 0.0)):
-        why = help_against(results.unscored_reasons, results.unscored_kinds)
-        yield f"no score (nan): {why}"
+        yield f"no score (nan): {results.help}"
     elif results.unscored_reasons and (share := _share(results, "unscored")):
         yield f"{share['n']:,} of {share['of']:,} questions are unscored, and in no number"
     yield from results.doubts
@@ -188,10 +182,7 @@ def _scores(metrics: Sequence[str], results: TaskResults) -> Document:
     measured = results.measured
     return {
         "metrics": {
-            name: {
-                "figure": [of.value, of.low, of.high],
-                "deviation": of.deviation,
-            }
+            name: {"figure": [of.value, of.low, of.high], "deviation": of.deviation}
             for name in metrics
             if (of := measured.get(name)) is not None
         },
@@ -213,14 +204,10 @@ def _comparison(
 ) -> Document:
     """Return the ranking and differences of the captioners that have a task."""
     compared = comparer.compare(view.name)
-    counts, left_out = compared.counts, compared.counts.left_out()
     scope = (
-        f"Compared on {counts.n_questions:,} questions about {counts.n_videos:,} videos that all "
-        f"have a verdict on{f'; left out: {left_out}' if left_out else ''}. Intervals and p-values "
-        f"are simultaneous over all tasks of {view.benchmark.name}, their groups and "
-        f"{plural(len(sides), 'captioner')}."
+        f"{compared.counts.scope()}. Intervals and p-values are simultaneous over all tasks of "
+        f"{view.benchmark.name}, their groups and {plural(len(sides), 'captioner')}."
     )
-    rows = [*compared.overall, *(row for of in compared.sections.values() for row in of)]
     return {
         "answer": [*answer(compared, [captioners[side].name for side in sides]), scope],
         "ranking": {str(sides[of.captioner]): [of.best, of.worst] for of in compared.ranking},
@@ -231,7 +218,7 @@ def _comparison(
                 "figure": [contrast.difference.difference, *(contrast.interval or (None, None))],
                 "p": contrast.p_value, "outcome": contrast.outcome,
             }
-            for row in rows
+            for row in compared.rows
             for (a, b), contrast in row.contrasts.items()
             if isfinite(contrast.difference.difference)
         ],

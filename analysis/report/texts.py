@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from lmms_eval_captions.analysis.report.columns import TaskColumns
 from lmms_eval_captions.analysis.web_page import Judgement, LoggedCaption, packed_json
-from lmms_eval_captions.judges.files import whole
 
 BLOCK_ROWS: Final = 64
 _SHOWN_ELSEWHERE: Final = frozenset(
@@ -49,13 +48,13 @@ def text_rows(
             first_runs = (runs[0][number] for runs in judgements if runs)
             gold: Judgement = next(filter(None, first_runs), {})
             answer = gold.get("answer", gold.get("reference"))
-            questions.append(whole(of.texts[place] or str(gold.get("question") or "")))
-            answers.append(whole(str(answer or "")))
+            questions.append(of.texts[place] or str(gold.get("question") or ""))
+            answers.append(str(answer or ""))
         said = [
             [_said(of, side, run, places, of_run) for run, of_run in enumerate(runs)]
             for side, runs in enumerate(judgements)
         ]
-        captions = [None if caption is None else whole(caption.text) for caption in logged]
+        captions = [caption and caption.text for caption in logged]
         yield captions, questions, answers, said
 
 
@@ -74,11 +73,10 @@ def _said(
     columns: dict[str, list[str | None]] = {"answer": [], "words": [], "reply": [], "reason": []}
     for place, said in zip(places, judgements, strict=True):
         answer = said.get("predicted_answer", said.get("choice"))
-        reason = of.reasons.get((side, run, place))
-        columns["answer"].append(None if answer is None else whole(str(answer)))
-        columns["words"].append(whole(_words(said)))
-        columns["reply"].append(whole(str(said.get("reply", ""))))
-        columns["reason"].append(None if reason is None else whole(reason))
+        columns["answer"].append(None if answer is None else str(answer))
+        columns["words"].append(_words(said))
+        columns["reply"].append(str(said.get("reply", "")))
+        columns["reason"].append(of.reasons.get((side, run, place)))
     return {name: column if any(column) else [] for name, column in columns.items()}
 
 

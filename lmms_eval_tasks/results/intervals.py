@@ -139,9 +139,13 @@ def measured_over(
         if term is None:
             return measured([(metric, None)])[0]
         terms.append(term)
+    return measured([(metric, mean_of_terms(terms))])[0]
+
+
+def mean_of_terms(terms: Sequence[RatioParts]) -> RatioParts:
+    """Return the parts of the mean over terms; those of fewer judge runs count repeatedly."""
     n_runs = lcm(*map(len, terms))
-    repeated = [np.repeat(term, n_runs // len(term), axis=0) for term in terms]
-    return measured([(metric, np.concatenate(repeated, axis=2))])[0]
+    return np.concatenate([np.repeat(term, n_runs // len(term), axis=0) for term in terms], axis=2)
 
 
 def parts_by_video(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmms_eval_captions.analysis.results_folder import RunResults, read_results
+from lmms_eval_captions.analysis.results_folder import RunResults, read_all_results
 from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from warm_lmms_eval import run_warm
 
@@ -30,7 +30,8 @@ class Run:
     @property
     def newest(self) -> RunResults:
         """The newest results file."""
-        return max(read_results(self.output), key=lambda results: results.path)
+        runs = [run for of_model in read_all_results(self.output) for run in of_model]
+        return max(runs, key=lambda run: run.path)
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:
