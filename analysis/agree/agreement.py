@@ -457,11 +457,11 @@ def _price(runs: Iterable[RunResults]) -> Document:
     }  # fmt: skip
 
 
-def units_of(found: Document) -> Iterator[Document]:
-    """Yield every agreement of a benchmark's findings, with the names of its raters."""
+def units_of(found: Document) -> Iterator[tuple[tuple[str, str], Document]]:
+    """Yield the names of the raters of every agreement of a benchmark's findings, and it."""
     for pair in found["pairs"]:
-        yield from ({"of": (pair["reference"], pair["other"]), **a} for a in pair["agreements"])
-    yield from ({"of": (first, second), **a} for first, second, a in found["others"])
-    yield from ({"of": ("", "all judges together"), **a} for a in found["together"])
+        yield from (((pair["reference"], pair["other"]), of) for of in pair["agreements"])
+    yield from (((first, second), of) for first, second, of in found["others"])
+    yield from ((("", "all judges together"), of) for of in found["together"])
     for judge in found["judges"]:
-        yield from ({"of": ("its own runs", judge["name"]), **a} for a in judge["own_runs"])
+        yield from ((("its own runs", judge["name"]), of) for of in judge["own_runs"])
