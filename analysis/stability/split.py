@@ -141,13 +141,7 @@ def _split(
             f"--split: expected at least 2 judge runs of {benchmark.name}, got 1, in which every "
             f"question is stable; set LMMS_CAPTIONS_JUDGE_RUNS={PAPER_RUNS} and score again"
         )
-    folders = {part: folder.expanduser() / f"{benchmark.name}-{part}" for part in PARTS}
-    for path in folders.values():
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise DataError(
-                f"--split: {path} exists; delete it, or name another folder: the files of two "
-                "splits must not be mixed"
-            )
+    folders = _new_folders(folder.expanduser(), benchmark.name)
     judged = _judged_questions(several, only)
     tasks_of: dict[str, list[Task]] = {}
     for task in benchmark.tasks.values():
@@ -187,6 +181,17 @@ def _judged_questions(several: Sequence[Repeated], only: Sequence[str]) -> pd.Da
         )
         found.append(rows)
     return pd.concat(found).drop_duplicates(KEY, keep="last")
+
+
+def _new_folders(root: Path, name: str) -> dict[Part, Path]:
+    folders = {part: root / f"{name}-{part}" for part in PARTS}
+    for path in folders.values():
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise DataError(
+                f"--split: {path} exists; delete it, or name another folder: the files of two "
+                "splits must not be mixed"
+            )
+    return folders
 
 
 def _fates(
