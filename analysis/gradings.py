@@ -72,9 +72,9 @@ class Grading:
     """Reference captions of a document that are shown."""
     needs_data: bool = False
     """True if a question cannot be shown without the benchmark's own files."""
-    of_judge: Callable[[Logged], Label | None]
+    of_judge: Callable[[Logged], Label | None] = lambda _logged: None
     """The judge's answer; ``None`` if it is unscored."""
-    judgement: Callable[[Logged, Label], Mapping[str, object]]
+    judgement: Callable[[Logged, Label], Mapping[str, object]] = lambda _logged, _label: {}
     """Fields of the judgement that hold the person's answer, in place of the judge's."""
 
 
@@ -90,28 +90,24 @@ def _chosen(name: str) -> Callable[[Logged], Label | None]:
 
 def _match(logged: Logged) -> Label | None:
     label, score = _chosen("verdict")(logged), logged["score"]
-    if label is None or score is None:
-        return label
-    return Label(label.choice, {"score": float(score)})
+    return label and Label(label.choice, {} if score is None else {"score": float(score)})
 
 
-def _agreement(logged: Logged, label: Label) -> dict[str, object]:
-    verdict = "positive" if label.choice == logged["answer"] else "negative"
-    if label.choice == "unanswerable":
-        verdict = "unanswerable"
-    return {"predicted_answer": label.choice, "verdict": verdict}
+def _answered(
+    field: str, unknown: str, right: str, wrong: str, silent: str
+) -> Callable[[Logged, Label], Mapping[str, object]]:
+    """Return the judgement of an answer in a field: a verdict if it is right, wrong or unknown."""
+
+    def judgement(logged: Logged, label: Label) -> Mapping[str, object]:
+        verdict = right if label.choice == logged["answer"] else wrong
+        return {field: label.choice, "verdict": silent if label.choice == unknown else verdict}
+
+    return judgement
 
 
 def _options(doc: Mapping[str, Any], index: int) -> tuple[Choice, ...]:
     options = zip(LETTERS, (*doc["questions"][index]["options"], UNKNOWN), strict=False)
     return tuple(Choice(letter.lower(), text, f"{letter}: {text}") for letter, text in options)
-
-
-def _outcome(logged: Logged, label: Label) -> dict[str, object]:
-    verdict = "true_positive" if label.choice == logged["answer"] else "false_positive"
-    if label.choice == UNKNOWN:
-        verdict = "false_negative"
-    return {"choice": label.choice, "verdict": verdict}
 
 
 def _numbers(logged: Logged) -> Label | None:
@@ -196,7 +192,9 @@ _GRADINGS: Final[Mapping[type[Benchmark[Any, Any]], Grading]] = MappingProxyType
             ),
             shows_answer=False,
             of_judge=_chosen("predicted_answer"),
-            judgement=_agreement,
+            judgement=_answered(
+                "predicted_answer", "unanswerable", "positive", "negative", "unanswerable"
+            ),
         ),
         CapQuiz: Grading(
             asks="Choose the option that the caption alone supports, whatever the video shows.",
@@ -204,7 +202,9 @@ _GRADINGS: Final[Mapping[type[Benchmark[Any, Any]], Grading]] = MappingProxyType
             choices_of=_options,
             needs_data=True,
             of_judge=_chosen("choice"),
-            judgement=_outcome,
+            judgement=_answered(
+                "choice", UNKNOWN, "true_positive", "false_positive", "false_negative"
+            ),
         ),
         MsvdEval: _GVEVAL,
         OwnGVeval: _GVEVAL,

@@ -147,7 +147,7 @@ def _simulate(setting: Setting, rng: np.random.Generator) -> Pairs:
     strata = np.zeros(len(videos), dtype=np.intp)
     if setting.stratified:
         strata = rng.choice(4, size=len(videos), p=[0.5, 0.27, 0.2, 0.03])
-    drawn = draw([*map(str, strata)], setting.n_labels, int(rng.integers(2**31)))
+    drawn = list(draw([*map(str, strata)], setting.n_labels, int(rng.integers(2**31))))
     is_labelled = np.zeros(len(videos), dtype=bool)
     is_labelled[drawn] = True
     adds = _ADDS[setting.metric]

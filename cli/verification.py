@@ -10,7 +10,6 @@ from math import nan
 from typing import Final
 
 from lmms_eval_captions.analysis.t2v_verify.report import part_of
-from lmms_eval_captions.analysis.t2v_verify.verify import Options
 from lmms_eval_captions.analysis.t2v_verify.verify import verify as verify_videos
 from lmms_eval_captions.analysis.tables import as_json, render
 from lmms_eval_captions.cli.options import write_output
@@ -92,18 +91,8 @@ def t2v_verify(arguments: Namespace) -> int:
     """Compare generated videos with their originals."""
     if arguments.frames > _MOST_FRAMES:
         raise SettingsError(f"--frames: expected 1 to {_MOST_FRAMES}, got {arguments.frames}")
-    options = Options(
-        generated=arguments.generated,
-        original=arguments.original,
-        n_frames=arguments.frames,
-        clip=arguments.clip,
-        captions=arguments.captions,
-        ratings=arguments.ratings,
-        asks_judge=arguments.judge,
-        scores=tuple(arguments.scores),
-    )
     try:
-        found = verify_videos(options, log=lambda line: print(line, file=sys.stderr, flush=True))
+        found = verify_videos(arguments, log=lambda line: print(line, file=sys.stderr, flush=True))
     finally:
         SESSION.close()
     sys.stdout.write(render([part_of(found)]))

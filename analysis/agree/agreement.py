@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from itertools import combinations
+from dataclasses import asdict, replace
+from itertools import chain, combinations, groupby, product
 from math import isnan
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.agree.panel import Judge, Panel, panels_of, runs_below
 from lmms_eval_captions.analysis.parts import caption_scores, ordered_groups, parts_of, score_of
@@ -30,12 +31,7 @@ from lmms_eval_captions.metrics.agreement import (
 from lmms_eval_captions.metrics.correlation import clustered_slope, kendall_tau, pearson_interval
 from lmms_eval_captions.metrics.intervals import Interval
 from lmms_eval_captions.metrics.paired import Difference, holm, paired_interval
-from lmms_eval_captions.metrics.parts import values_of_runs
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lmms_eval_captions.metrics.parts import Indices
+from lmms_eval_captions.metrics.parts import Indices, values_of_runs
 
 Document = dict[str, Any]
 """Findings of JSON's types, with intervals and differences as their records."""
@@ -46,6 +42,7 @@ _MIN_UNITS: Final = 20
 """Units that such a group must have."""
 _ALPHA: Final = 0.05
 _NOT_JUDGED: Final = "captions that not all of the judges have"
+_OTHER_ANSWERS: Final = "captions kept whose questions have other gold answers: do not trust these"
 
 
 class Shared(NamedTuple):
@@ -59,13 +56,13 @@ class Shared(NamedTuple):
 
     def side(self, place: int, captioner: str = "", task: str = "") -> Verdicts:
         """Return one judge's verdicts over all or some captions, as terms of a mean."""
-        by_owner: dict[str, list[TaskTable]] = {}
-        for owner, of in self.tables:
-            if captioner in ("", owner) and task in ("", of[place].task):
-                by_owner.setdefault(owner, []).append(of[place])
-        tables = [table for own in by_owner.values() for table in own]
-        if self.benchmark.pooled_group:
-            tables = list(map(merged, by_owner.values()))
+        by_owner = [
+            [of[place] for _, of in own if task in ("", of[place].task)]
+            for owner, own in groupby(self.tables, lambda pair: pair[0])
+            if captioner in ("", owner)
+        ]
+        is_pooled = self.benchmark.pooled_group is not None
+        tables = map(merged, filter(None, by_owner)) if is_pooled else chain(*by_owner)
         return Verdicts("", tuple(tables), is_pooled=False)
 
 
@@ -75,14 +72,10 @@ class Units(NamedTuple):
     metric: str
     labels: Sequence[str]
     """All possible verdicts; empty for numbers."""
-    n_raters: int
+    raters: list[int]
+    """Columns of ``rows`` that hold each rater's verdict."""
     rows: pd.DataFrame
-    """Columns 0, 1, ... hold each rater's verdict; others the video, captioner, and groups."""
-
-    @property
-    def raters(self) -> list[int]:
-        """Columns of the raters."""
-        return list(range(self.n_raters))
+    """Other columns hold the video, captioner, and groups."""
 
     def scored(self) -> Units:
         """Return the units that all raters scored."""
@@ -90,8 +83,9 @@ class Units(NamedTuple):
 
     def ratings(self) -> Ratings:
         """Return the verdicts as indices of categories."""
-        found = ratings_of(self.rows[self.raters].to_numpy().tolist(), self.labels)
-        return Ratings(found.codes.reshape(-1, self.n_raters), found.categories)
+        values = self.rows[self.raters]
+        found = ratings_of(values.to_numpy().tolist(), self.labels)
+        return replace(found, codes=found.codes.reshape(values.shape))
 
     def videos(self) -> Indices:
         """Return the index of each unit's video."""
@@ -109,11 +103,10 @@ class Units(NamedTuple):
         """Return all coefficients, over the units that all raters scored."""
         scored = self.scored()
         values = scored.rows[self.raters]
-        is_pair, is_label = self.n_raters == 2, bool(self.labels)
+        is_pair, is_label = len(self.raters) == 2, bool(self.labels)
         correlation = None
         if is_pair and not is_label:
-            first, second = (values[side].astype(float).tolist() for side in (0, 1))
-            correlation = pearson_interval(first, second, scored.videos())
+            correlation = pearson_interval(*values.to_numpy(float).T, scored.videos())
         is_same = values.eq(values[0], axis=0).all(axis=1)
         return {
             "measure": "verdict" if is_label else self.metric,
@@ -164,10 +157,6 @@ def agree(folders: Sequence[Path], *, tasks: str | None = None) -> list[Document
 
 def _findings(panel: Panel) -> Document:
     reference, *rest = panel.judges
-    others = []
-    for first, second in combinations(rest, 2):
-        found = _agreements(_shared(panel, (first, second)))
-        others += [(first.name, second.name, of) for of in found[:1]]
     return {
         "benchmark": panel.name,
         "headline": panel.benchmark.headline,
@@ -179,7 +168,11 @@ def _findings(panel: Panel) -> Document:
             for other in rest
             if reference.runs.keys() & other.runs.keys()
         ],
-        "others": others,
+        "others": [
+            (first.name, second.name, of)
+            for first, second in combinations(rest, 2)
+            for of in _agreements(_shared(panel, (first, second)))[:1]
+        ],
         "together": _agreements(_shared(panel, panel.judges)) if len(rest) > 1 else [],
     }
 
@@ -187,30 +180,26 @@ def _findings(panel: Panel) -> Document:
 def _shared(panel: Panel, judges: Sequence[Judge]) -> Shared:
     """Return the captions that all of some judges judged, word for word the same."""
     found = Shared(panel.benchmark, [], Counter())
-    for place, captioner in enumerate(panel.captioners):
+    for (place, captioner), task in product(enumerate(panel.captioners), panel.tasks):
         runs = [judge.runs[place].tables for judge in judges if place in judge.runs]
-        for task in panel.tasks if len(runs) == len(judges) else ():
-            if all(task in of for of in runs):
-                same = _same_captions([of[task] for of in runs], found.left_out)
-                aligned, counts = align_task(same)
-                found.left_out.update(
-                    {
-                        _NOT_JUDGED: counts.n_other_captions,
-                        "questions that not all of the judges were asked": counts.n_other_questions,
-                        "questions that one of the judges left unscored": counts.n_unscored,
-                        "captions kept whose questions have other gold answers: do not trust these":
-                            counts.n_other_answers,
-                    }
-                )  # fmt: skip
-                if len(aligned[0].rows):
-                    found.tables.append((captioner, aligned))
+        tables = [of[task] for of in runs if task in of]
+        if len(tables) < len(judges):
+            continue
+        aligned, counts = align_task(_same_captions(tables, found.left_out))
+        left_out = {
+            _NOT_JUDGED: counts.n_other_captions,
+            "questions that not all of the judges were asked": counts.n_other_questions,
+            "questions that one of the judges left unscored": counts.n_unscored,
+            _OTHER_ANSWERS: counts.n_other_answers,
+        }
+        found.left_out.update(left_out)
+        if len(aligned[0].rows):
+            found.tables.append((captioner, aligned))
     return found
 
 
 def _same_captions(tables: Sequence[TaskTable], left_out: Counter[str]) -> list[TaskTable]:
     """Return the captions that are the same for all judges, and count others."""
-    import pandas as pd
-
     captions = pd.concat([table.captions().assign(side=i) for i, table in enumerate(tables)])
     is_missing = captions["is_empty"] | captions["is_dropped"] | captions["no_caption"].notna()
     by_video = captions.assign(is_missing=is_missing).groupby("video", sort=False)
@@ -238,28 +227,27 @@ def _all_units(shared: Shared, n_runs: int = 0) -> dict[str, Units]:
 
 
 def _units(shared: Shared, metric: str, n_runs: int) -> Units:
-    import pandas as pd
-
-    n_raters = n_runs or (len(shared.tables[0][1]) if shared.tables else 0)
-    found: list[pd.DataFrame] = []
+    raters = list(range(n_runs or (len(shared.tables[0][1]) if shared.tables else 0)))
+    found = [] if shared.tables else [pd.DataFrame(columns=["video", *raters])]
     for captioner, tables in shared.tables:
         sides = [_singles(table, metric) for table in tables]
         if n_runs:
             is_complete = sides[0].groupby("caption")["run"].transform("max") == n_runs - 1
-            raters = [[(sides[0][is_complete], run) for run in range(n_runs)]]
+            columns = [[(sides[0][is_complete], run) for run in raters]]
         else:
             # Fewer judge runs count again.
-            n_of_sides = [(of, table.n_runs) for of, table in zip(sides, tables, strict=True)]
-            n_most = max(n for _, n in n_of_sides)
-            raters = [[(of, run % n) for of, n in n_of_sides] for run in range(n_most)]
-        for of_run in raters:
-            columns = [of[of["run"] == run].set_index(_KEY) for of, run in of_run]
-            rows = columns[0].drop(columns="value").assign(captioners=captioner)
-            for rater, column in enumerate(columns):
-                rows[rater] = column["value"]
-            found.append(rows.reset_index())
-    rows = pd.concat(found or [pd.DataFrame(columns=["video", *range(n_raters)])])
-    return Units(metric, shared.benchmark.metrics[metric].labels, n_raters, rows)
+            n_of = [table.n_runs for table in tables]
+            columns = [
+                [(side, run % n) for side, n in zip(sides, n_of, strict=True)]
+                for run in range(max(n_of))
+            ]
+        for of_run in columns:
+            of_raters = [side[side["run"] == run].set_index(_KEY) for side, run in of_run]
+            values = {rater: of["value"] for rater, of in enumerate(of_raters)}
+            rows = of_raters[0].drop(columns="value").assign(captioners=captioner)
+            found.append(rows.join(pd.DataFrame(values, rows.index)).reset_index())
+    labels = shared.benchmark.metrics[metric].labels
+    return Units(metric, labels, raters, pd.concat(found))
 
 
 def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
@@ -290,21 +278,17 @@ def _judge(panel: Panel, judge: Judge) -> Document:
 
 def _pair(panel: Panel, reference: Judge, other: Judge) -> Document:
     shared = _shared(panel, (reference, other))
-    found: Document = {
-        "reference": reference.name, "other": other.name, "captioners": [], "n_captions": 0,
-        "n_videos": 0, "left_out": dict(+shared.left_out), "agreements": [], "confusion": None,
-        "leniency": [], "n_groups_left_out": 0, "slope": None, "ranking": None,
-    }  # fmt: skip
-    if not shared.tables:
-        return found
-    units = _all_units(shared)
+    units = _all_units(shared) if shared.tables else {}
     label = next((of for of in units.values() if of.labels), None)
-    rows, n_left_out = _leniency(shared, units)
+    rows, n_left_out = _leniency(shared, units) if shared.tables else ([], 0)
     owners = list(dict.fromkeys(captioner for captioner, _ in shared.tables))
-    return found | {
+    return {
+        "reference": reference.name,
+        "other": other.name,
         "captioners": owners,
         "n_captions": sum(len(table.captions()) for _, (table, _) in shared.tables),
         "n_videos": len(shared.side(0).videos()),
+        "left_out": dict(+shared.left_out),
         "agreements": [of.agreement() for of in units.values()],
         "confusion": None if label is None else label.confusion(),
         "leniency": rows,
@@ -321,49 +305,47 @@ def _leniency(shared: Shared, units: Mapping[str, Units]) -> tuple[list[Document
     """
     benchmark = shared.benchmark
     metrics = dict.fromkeys((benchmark.headline, *benchmark.metrics))
-    rows = [_row(shared, *ALL, metric, units.get(metric)) for metric in metrics]
+    rows = [row for metric in metrics for row in _row(shared, *ALL, metric, units.get(metric))]
     groups, n_left_out = _groups(benchmark, next(iter(units.values())).rows) if units else ([], 0)
     families: dict[tuple[str, str], list[Document]] = {}
-    for section, group in groups:
-        for metric, of in units.items():
-            own = of._replace(rows=of.rows[of.rows[section] == group])
-            row = _row(shared, section, group, metric, own)
-            if row is not None:
-                rows.append(row)
-                families.setdefault((section, metric), []).append(row)
+    for (section, group), (metric, of) in product(groups, units.items()):
+        own = of._replace(rows=of.rows[of.rows[section] == group])
+        families.setdefault((section, metric), []).extend(
+            found := list(_row(shared, section, group, metric, own))
+        )
+        rows += found
     for family in families.values():
         corrected = holm([row["difference"].p_value for row in family])
         for row, p_value in zip(family, corrected, strict=True):
             row["p_holm"] = p_value
-    return [row for row in rows if row is not None], n_left_out
+    return rows, n_left_out
 
 
 def _row(
     shared: Shared, section: str, group: str, metric: str, units: Units | None
-) -> Document | None:
-    """Return a metric under both judges over a part; ``None`` without a value there."""
+) -> Iterator[Document]:
+    """Yield a metric under both judges over a part; nothing without a value there."""
     captioner, task = (group if section == of else "" for of in ("captioners", "tasks"))
     sides = [shared.side(place, captioner, task) for place in (1, 0)]
     is_whole = section == ALL[0] or captioner or task
     found = parts_of(sides, metric, None if is_whole else (section, group))
     if found is None:
-        return None
+        return
     scale = shared.benchmark.metrics[metric].scale
     difference = paired_interval(*found.sides, scale=scale)
-    if isnan(difference.difference):
-        return None
     other, reference = (float(values_of_runs(of, scale=scale).mean()) for of in found.sides)
-    return {
-        "section": section,
-        "group": group,
-        "metric": metric,
-        "n_units": None if units is None else len(units.scored().rows),
-        "agreement": None if units is None else units.main(),
-        "reference": reference,
-        "other": other,
-        "difference": difference,
-        "p_holm": None,
-    }
+    if not isnan(difference.difference):
+        yield {
+            "section": section,
+            "group": group,
+            "metric": metric,
+            "n_units": None if units is None else len(units.scored().rows),
+            "agreement": None if units is None else units.main(),
+            "reference": reference,
+            "other": other,
+            "difference": difference,
+            "p_holm": None,
+        }
 
 
 def _groups(
@@ -388,10 +370,8 @@ def _groups(
 
 def _slope(shared: Shared) -> Document | None:
     """Return how the judges' difference grows with a caption's words, for 100 words more."""
-    import pandas as pd
-
     headline = shared.benchmark.headline
-    if shared.benchmark.metrics[headline].ratios is None:
+    if shared.benchmark.metrics[headline].ratios is None or not shared.tables:
         return None
     rows = pd.concat(
         [
@@ -403,22 +383,20 @@ def _slope(shared: Shared) -> Document | None:
     ).dropna()
     if rows.empty:
         return None
-    apart = (rows["other"].astype(float) - rows["first"].astype(float)).tolist()
-    words = (rows["n_words"].astype(float) / 100).tolist()
-    _, clusters = np.unique(rows["video"].to_numpy(str), return_inverse=True)
-    return asdict(clustered_slope(words, apart, clusters))
+    words, first, other = rows[["n_words", "first", "other"]].to_numpy(float).T
+    clusters = np.unique(rows["video"].to_numpy(str), return_inverse=True)[1]
+    return asdict(clustered_slope((words / 100).tolist(), (other - first).tolist(), clusters))
 
 
 def _ranking(shared: Shared, captioners: Sequence[str]) -> Document | None:
     """Return the captioners by the headline under both judges; ``None`` for fewer than two."""
     headline = shared.benchmark.headline
     metric = shared.benchmark.metrics[headline]
-    scores: dict[str, tuple[float, ...]] = {}
+    scores: dict[str, list[float]] = {}
     for name in captioners:
         values = [score_of(shared.side(side, name), headline) for side in (0, 1)]
         known = [value for value in values if value is not None and not isnan(value)]
-        if len(known) == 2:
-            scores[name] = tuple(known)
+        scores |= {name: known} if len(known) == 2 else {}
     if len(scores) < 2:
         return None
     sign = -1 if metric.higher_is_better else 1
@@ -462,8 +440,7 @@ def _price(runs: Iterable[RunResults]) -> Document:
     """Return what some runs cost together, by their judging documents."""
     documents = [run.judging for run in runs]
     dollars = [member(of, "judging", "usd") for of in documents]
-    is_known = all(isinstance(usd, int | float) for usd in dollars)
-    usd = float(sum(dollars)) if is_known else None
+    usd = float(sum(dollars)) if all(isinstance(of, int | float) for of in dollars) else None
     n_calls = n_unpaid = n_verdicts = 0
     for of in documents:
         n_calls += member(of, "judging", "calls") or 0
@@ -480,11 +457,11 @@ def _price(runs: Iterable[RunResults]) -> Document:
     }  # fmt: skip
 
 
-def units_of(found: Document) -> Iterator[Document]:
-    """Yield every agreement of a benchmark's findings, with the names of its raters."""
+def units_of(found: Document) -> Iterator[tuple[tuple[str, str], Document]]:
+    """Yield the names of the raters of every agreement of a benchmark's findings, and it."""
     for pair in found["pairs"]:
-        yield from ({"of": (pair["reference"], pair["other"]), **a} for a in pair["agreements"])
-    yield from ({"of": (first, second), **a} for first, second, a in found["others"])
-    yield from ({"of": ("", "all judges together"), **a} for a in found["together"])
+        yield from (((pair["reference"], pair["other"]), of) for of in pair["agreements"])
+    yield from (((first, second), of) for first, second, of in found["others"])
+    yield from ((("", "all judges together"), of) for of in found["together"])
     for judge in found["judges"]:
-        yield from ({"of": ("its own runs", judge["name"]), **a} for a in judge["own_runs"])
+        yield from ((("its own runs", judge["name"]), of) for of in judge["own_runs"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from lmms_eval_captions.analysis.agree.agreement import Document, is_significant, units_of
 from lmms_eval_captions.analysis.tables import (
@@ -18,9 +20,6 @@ from lmms_eval_captions.analysis.tables import (
     with_interval,
 )
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def parts_of(found: Document) -> list[Part]:
@@ -38,16 +37,14 @@ def parts_of(found: Document) -> list[Part]:
 def conclusions(found: Document) -> list[str]:
     """Return a sentence per judge."""
     pairs = {pair["other"]: pair for pair in found["pairs"]}
-    judges = {judge["name"]: judge for judge in found["judges"]}
-    reference = found["judges"][0]["name"]
+    reference = found["judges"][0]
     lines = []
-    for name, judge in judges.items():
-        words: list[str] = []
-        if name == reference:
+    for judge in found["judges"]:
+        name, words = judge["name"], []
+        if judge is reference:
             words += ["the reference"] if pairs else []
         elif name in pairs:
-            words += _of_pair(pairs[name])
-            words += _of_prices(judge["price"], judges[reference]["price"])
+            words += [*_of_pair(pairs[name]), _of_prices(judge["price"], reference["price"])]
         else:
             words.append("judged no caption that the reference judged")
         if judge["own_runs"]:
@@ -96,40 +93,35 @@ def _of_ranking(ranking: Document) -> str:
     )
 
 
-def _of_prices(price: Document, reference: Document) -> Iterator[str]:
+def _of_prices(price: Document, reference: Document) -> str:
     own, other = (of["usd_per_1000_verdicts"] for of in (price, reference))
     if own is None or other is None:
-        yield "relative price unknown"
-    elif own == 0 or other == 0:
-        yield f"${own:.2f} for 1,000 verdicts, the reference ${other:.2f}"
-    else:
-        yield f"{own / other:.2g} of the price"
+        return "relative price unknown"
+    if own == 0 or other == 0:
+        return f"${own:.2f} for 1,000 verdicts, the reference ${other:.2f}"
+    return f"{own / other:.2g} of the price"
 
 
 def _judges(found: Document) -> pd.DataFrame:
     rows = []
     for judge in found["judges"]:
-        price = judge["price"]
-        dollars = [price["usd"], price["usd_per_1000_verdicts"]]
-        counts = [judge["n_captions"], judge["n_runs"], price["n_calls"], price["n_unpaid"]]
-        shown = [None if usd is None else f"{usd:,.2f}" for usd in dollars]
+        usd, n_calls, n_unpaid, usd_per_1000 = judge["price"].values()
+        shown = [None if dollars is None else f"{dollars:,.2f}" for dollars in (usd, usd_per_1000)]
+        counts = [judge["n_captions"], judge["n_runs"], n_calls, n_unpaid]
         rows.append([judge["name"], *counts, *shown])
     header = ["judge", "captions", "runs", "calls", "from cache", "USD", "USD per 1,000 verdicts"]
     return table(header, rows)
 
 
 def _agreements(found: Document) -> Iterator[tuple[str, pd.DataFrame]]:
-    units = [{"who": " / ".join(filter(None, of["of"])), **of} for of in units_of(found)]
-    labels = [
-        [of["who"], of["n_units"], _percent(of["same"]), of["kappa"], of["ac1"], of["alpha"]]
-        for of in units
-        if of["ac1"] is not None
-    ]
-    numbers = [
-        [of["who"], of["measure"], of["n_units"], of["alpha"], of["correlation"]]
-        for of in units
-        if of["ac1"] is None
-    ]
+    labels, numbers = [], []
+    for raters, of in units_of(found):
+        who = " / ".join(filter(None, raters))
+        if of["ac1"] is None:
+            numbers.append([who, of["measure"], of["n_units"], of["alpha"], of["correlation"]])
+        else:
+            coefficients = (of["kappa"], of["ac1"], of["alpha"])
+            labels.append([who, of["n_units"], _percent(of["same"]), *coefficients])
     if labels:
         names = ["verdicts", "n", "same", "Cohen's kappa", "Gwet's AC1", "Krippendorff's alpha"]
         yield "Agreement", table(names, labels)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from lmms_eval_captions.analysis.gradings import Choice, Grading
-from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
+from lmms_eval_captions.analysis.label.page import Page, PageOptions, item_of, page_of
 from lmms_eval_captions.analysis.label.report import Report
 from lmms_eval_captions.analysis.label.sampling import draw
 from lmms_eval_captions.analysis.tables import Part, plural, table, with_interval
@@ -95,33 +96,23 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
     drawn = sorted(draw([""] * len(questions.rows), options.n, options.seed))
     rows = [questions.rows[index] for index in drawn]
     videos = {str(row["video"]): partial(file, str(row["video"])) for row in rows}
-    gradings = {
-        criterion.name: Grading(
-            asks=criterion.asks,
-            choices=_CHOICES,
-            of_judge=lambda _logged: None,
-            judgement=lambda _logged, _label: {},
-        )
-        for criterion in people.CRITERIA[questions.kind]
-    }
-    items = list(_items(questions.kind, rows))
-    return page_of(people.PAGE_KIND, items, [], gradings, options, videos)
-
-
-def _items(kind: str, rows: Sequence[Row]) -> Iterator[Item]:
-    for number, row in enumerate(rows):
+    kind, items = questions.kind, []
+    criteria = people.CRITERIA[kind]
+    for (number, row), (place, criterion) in product(enumerate(rows), enumerate(criteria)):
+        exported = {
+            "benchmark": kind, "video_id": row["video"], "question_id": row["id"],
+            "question": row["question"], "answer": row["answer"],
+            "text_digest": people.text_digest(row), "criterion": criterion.name,
+        }  # fmt: skip
         # With its options, if it has any, each on a line.
         question = "\n".join(filter(None, (row["question"], listed(row.get("options") or ()))))
-        for place, criterion in enumerate(people.CRITERIA[kind]):
-            exported = {
-                "benchmark": kind, "video_id": row["video"], "question_id": row["id"],
-                "question": row["question"], "answer": row["answer"],
-                "text_digest": people.text_digest(row), "criterion": criterion.name,
-            }  # fmt: skip
-            yield item_of(
-                kind, row["video"], exported, id=f"{number}-{place}", grading=criterion.name,
-                frames=str(row["video"]), question=question, answer=row["answer"],
-            )  # fmt: skip
+        item = item_of(
+            kind, row["video"], exported, id=f"{number}-{place}", grading=criterion.name,
+            frames=str(row["video"]), question=question, answer=row["answer"],
+        )  # fmt: skip
+        items.append(item)
+    gradings = {of.name: Grading(asks=of.asks, choices=_CHOICES) for of in criteria}
+    return page_of(people.PAGE_KIND, items, [], gradings, options, videos)
 
 
 def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: int) -> Report:
@@ -148,23 +139,20 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
         said = [[of.said[name].get(person) for of in votes] for name in criteria]
         of_criteria = [f"{of.count(people.YES):,} of {len(of) - of.count(None):,}" for of in said]
         by_person.append([person, *of_criteria])
-    part = Part(
-        f"Built questions of {questions.kind}",
-        [
-            f"{len(questions.rows):,} questions of the stage {questions.stage!r}; "
-            f"{checked.n_shared:,} were answered by at least 2 of {len(checked.people)} people. "
-            f"Kept: {len(rows):,}.",
-            *(f"Dropped: {n:,}, {reason}." for reason, n in dropped.most_common()),
-        ],
-        [
-            (
-                "Gwet's AC1 (1 is complete agreement, 0 is chance) with 95% intervals over clips",
-                table(["criterion", "questions answered", "most say yes", "AC1"], agreements),
-            ),
-            ("Yes by annotator", table(["annotator", *criteria], by_person)),
-        ],
-        list(_notes(checked)),
-    )
+    sentences = [
+        f"{len(questions.rows):,} questions of the stage {questions.stage!r}; "
+        f"{checked.n_shared:,} were answered by at least 2 of {len(checked.people)} people. "
+        f"Kept: {len(rows):,}.",
+        *(f"Dropped: {n:,}, {reason}." for reason, n in dropped.most_common()),
+    ]
+    title = "Gwet's AC1 (1 is complete agreement, 0 is chance) with 95% intervals over clips"
+    header = ["criterion", "questions answered", "most say yes", "AC1"]
+    tables = [
+        (title, table(header, agreements)),
+        ("Yes by annotator", table(["annotator", *criteria], by_person)),
+    ]
+    notes = list(_notes(checked))
+    part = Part(f"Built questions of {questions.kind}", sentences, tables, notes)
     document = {
         "kind": questions.kind,
         "stage": questions.stage,

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.gradings import Grading, Label, grading_of
@@ -17,9 +19,6 @@ from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.construction.people import PAGE_KIND, Exported, last_words
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEFT: Final = "left"
 RIGHT: Final = "right"
@@ -49,8 +48,6 @@ def read_labels(paths: Sequence[Path]) -> Labels:
     Raises:
         DataError: If a file or a line cannot be read; the message names the line.
     """
-    import pandas as pd
-
     lines, n_repeated = last_words(paths, _key)
     verdicts: list[dict[str, object]] = []
     choices: list[dict[str, object]] = []
@@ -107,7 +104,7 @@ def _choice(row: Mapping[str, Any]) -> dict[str, object]:
 def _verdict(row: Mapping[str, Any]) -> dict[str, object]:
     task = str(row["task"])
     benchmark = our_benchmarks().get(task)
-    grading = None if benchmark is None else grading_of(benchmark)
+    grading = benchmark and grading_of(benchmark)
     if grading is None:
         raise ValueError(f"people are not asked about the task {task!r:.80}")
     design = dict(row.get("design") or {})
@@ -172,13 +169,11 @@ class Domain:
         benchmark = self.table.benchmark
         grading = grading_of(benchmark)
         assert grading is not None  # noqa: S101 - see read_labels
-        values = []
-        for label in self.labels.itertuples():
-            logged = {"question": label.question, "answer": label.answer}
-            judgement = {**logged, **grading.judgement(logged, label.label)}
-            read = tuple(benchmark.metrics[metric].values(SimpleNamespace(**judgement)))
-            values.append(None if None in read else read)
-        return values
+        labels = self.labels[["question", "answer"]].to_dict("records")
+        judgements = map(grading.judgement, labels, self.labels["label"])
+        records = (SimpleNamespace(**a | b) for a, b in zip(labels, judgements, strict=True))
+        values = [tuple(benchmark.metrics[metric].values(record)) for record in records]
+        return [None if None in read else read for read in values]
 
 
 def domains_of(
@@ -190,8 +185,6 @@ def domains_of(
         DataError: If verdicts cannot be read, no label is of these runs, or samples that were
             drawn in different ways are mixed.
     """
-    import pandas as pd
-
     judged = {
         (captioner.name, task): (captioner, *judged_pairs(captioner, task))
         for task in labels["task"].unique()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
 from lmms_eval_captions.analysis.label.labels import Domain, domains_of
@@ -28,9 +29,6 @@ from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
 from lmms_eval_captions.metrics.correlation import Correlations, correlations
 from lmms_eval_captions.metrics.intervals import FEW_VIDEOS, Interval
 from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley_terry, elo
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _COEFFICIENTS: Final = {"kappa": "kappa", "ac1": "AC1", "nominal": "alpha", "interval": "alpha"}
 _HIGHEST_GRADE: Final = 10.0
@@ -63,21 +61,13 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
     groups, group_notes = score_groups(domains)
     found = [*tasks, *groups]
     agreements = [
-        [
-            _name(of_task), of["who"], f"{of['n_pairs']:,}",
-            "; ".join(
-                f"{_COEFFICIENTS[kind]} {with_interval(value, 3)}"
-                for kind, value in of["coefficients"].items()
-            ),
-        ]
+        [_name(of_task), of["who"], of["n_pairs"], "; ".join(_shown(of["coefficients"]))]
         for of_task in tasks
         for of in of_task["agreement"]
-    ]  # fmt: skip
+    ]
+    header = ["task", "raters", "pairs", "agreement"]
     tables = [
-        (
-            "Agreement (1 is complete, 0 is chance)",
-            table(["task", "raters", "pairs", "agreement"], agreements),
-        ),
+        ("Agreement (1 is complete, 0 is chance)", table(header, agreements)),
         ("Scores by the judge, and corrected by labels", _corrected(found)),
         ("Judge and people on the same labelled pairs", _differences(found)),
     ]
@@ -109,25 +99,27 @@ def _head(domain: Domain) -> str:
     )
 
 
+def _shown(coefficients: Mapping[str, Interval]) -> Iterator[str]:
+    for kind, value in coefficients.items():
+        yield f"{_COEFFICIENTS[kind]} {with_interval(value, 3)}"
+
+
 def _name(found: Document) -> str:
     return f"{found.get('task') or found['group']} of {found['captioner']}"
 
 
 def _corrected(several: Sequence[Document]) -> pd.DataFrame:
     rows = []
-    for found in several:
-        for metric, of in found["scores"].items():
-            corrected, alone = of["corrected"], of["labels_alone"]
-            shown = [
-                with_interval(value, _digits(found, metric))
-                for value in (of["judge_all"], alone, corrected)
-            ]
-            lam = NONE if corrected is None else number(abs(corrected.lam))
-            narrower = NONE
-            if corrected and None not in (corrected.low, alone.low) and alone.high > alone.low:
-                share = (corrected.high - corrected.low) / (alone.high - alone.low)
-                narrower = f"{1 - share:.0%}"
-            rows.append([_name(found), metric, *shown, lam, narrower])
+    scores = [(found, *pair) for found in several for pair in found["scores"].items()]
+    for found, metric, of in scores:
+        digits, corrected, alone = _digits(found, metric), of["corrected"], of["labels_alone"]
+        shown = [with_interval(value, digits) for value in (of["judge_all"], alone, corrected)]
+        lam = corrected and number(abs(corrected.lam))
+        narrower = None
+        if corrected and None not in (corrected.low, alone.low) and alone.high > alone.low:
+            share = (corrected.high - corrected.low) / (alone.high - alone.low)
+            narrower = f"{1 - share:.0%}"
+        rows.append([_name(found), metric, *shown, lam, narrower])
     header = ["task", "metric", "judge on all", "labels alone", "corrected", "lambda", "narrower"]
     return table(header, rows)
 
@@ -148,14 +140,10 @@ def _differences(several: Sequence[Document]) -> pd.DataFrame:
         for of in ({"group": "all", "scores": found["scores"]}, *shown):
             for metric, compared in of["scores"].items():
                 digits, difference = _digits(found, metric), compared["difference"]
-                rows.append(
-                    [
-                        *(_name(found), of["group"], metric, f"{compared['n_labels']:,}"),
-                        *(number(compared[side], digits) for side in ("judge", "people")),
-                        with_interval(difference, digits, "+"),
-                        p_text(difference and difference.p_value),
-                    ]
-                )
+                shown = [number(compared[side], digits) for side in ("judge", "people")]
+                shown += [with_interval(difference, digits, "+")]
+                shown += [p_text(difference and difference.p_value)]
+                rows.append([_name(found), of["group"], metric, compared["n_labels"], *shown])
     header = ["task", "group", "metric", "labels", "judge", "people", "people minus judge", "p"]
     return table(header, rows)
 
@@ -211,9 +199,7 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
         notes.append(f"not among --against, so in no correlation: {', '.join(missing)}")
     tables = [("", _ratings(names, choices, ratings, strengths))]
     if len(rated) > 2:
-        title = (
-            f"Correlation of metrics with people's ratings over {len(rated)} captioners (Figure 5)"
-        )
+        title = f"Correlation of metrics with people's ratings over {len(rated)} captioners"
         rows = [
             [task, metric, name, *(f"{r:+.2f}" for r in (c.pearson, c.spearman, c.kendall))]
             for task, of_task in found.items()
@@ -221,7 +207,7 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
             for name, c in of_metric.items()
         ]
         header = ["task", "metric", "with", "Pearson", "Spearman", "Kendall"]
-        tables.append((title, table(header, rows)))
+        tables.append((f"{title} (Figure 5)", table(header, rows)))
     elif captioners:
         notes.append(f"no correlations: they take at least 3 of these captioners, got {len(rated)}")
     document = {
@@ -256,10 +242,9 @@ def _ratings(
 
 def _agreement(choices: pd.DataFrame) -> dict[str, Interval]:
     """Return the agreement of annotators who chose between the same captions."""
-    sides = np.sort(choices[["first", "second"]].to_numpy(str), axis=1)
     is_turned = choices["first"] > choices["second"]
     rated = choices.assign(
-        sides=list(map(tuple, sides)),
+        sides=list(map(frozenset, zip(choices["first"], choices["second"], strict=True))),
         rating=choices["score"].where(~is_turned, 1 - choices["score"]),
     )
     rows = rated.groupby(["task", "video", "sides", "annotator"], sort=False)["rating"].last()

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
 from lmms_eval_captions.analysis.gradings import Choice, Grading, grading_of
 from lmms_eval_captions.analysis.label.labels import LEFT, RIGHT, TIE
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, item_of, page_of
-from lmms_eval_captions.analysis.label.sampling import (
-    FEATURES,
-    designs,
-    draw,
-    judged_pairs,
-    strata_of,
-)
+from lmms_eval_captions.analysis.label.sampling import FEATURES, draw, judged_pairs, strata_of
 from lmms_eval_captions.analysis.web_page import (
     Documents,
     LoggedCaption,
@@ -31,10 +26,8 @@ from lmms_eval_captions.analysis.web_page import (
 )
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, our_benchmarks
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.settings import DataSettings
 
 _WHICH_IS_BETTER: Final = Grading(
     asks="Which caption describes the video better?",
@@ -43,8 +36,6 @@ _WHICH_IS_BETTER: Final = Grading(
         Choice(key="2", name=RIGHT, text="The right one"),
         Choice(key="0", name=TIE, text="Neither: a tie"),
     ),
-    of_judge=lambda _logged: None,
-    judgement=lambda _logged, _label: {},
 )
 
 
@@ -52,34 +43,24 @@ def verdict_page(
     captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
 ) -> Page:
     """Return the page on which people grade what a judge graded."""
-    import pandas as pd
-
-    gradings = {
-        task: grading
-        for task in _tasks_to_label(captioners, options.tasks, graded=True)
-        if (grading := grading_of(benchmark_of_task(task))) is not None
-    }
+    tasks = _tasks_to_label(captioners, options.tasks, graded=True)
+    gradings = {task: of for task in tasks if (of := grading_of(benchmark_of_task(task)))}
     judged = [judged_pairs(captioner, task) for captioner in captioners for task in gradings]
     known = [*FEATURES, *dict.fromkeys(name for of, _ in judged for name in of.head["sections"])]
     for name in options.by:
         if name not in known:
             raise SettingsError(f"--by {name!r}: expected any of {', '.join(known)}")
     population = pd.concat([pairs for _, pairs in judged], ignore_index=True)
-    strata = strata_of(population, options.by)
-    drawn = draw(strata, options.n, options.seed)
-    sample = population.iloc[drawn]
+    sample = draw(strata_of(population, options.by), options.n, options.seed, options.by)
     documents = _documents(gradings, settings)
-    by_name = {captioner.name: captioner for captioner in captioners}
-    logged = {
-        (name, task): logged_captions(by_name[name].runs[task], task)
-        for name, task in set(zip(sample["captioner"], sample["task"], strict=True))
-    }
+    runs = {captioner.name: captioner.runs for captioner in captioners}
+    logged = cache(lambda captioner, task: logged_captions(runs[captioner][task], task))
     captions: dict[str, int] = {}
     items = []
     for pair, design in zip(
-        sample.itertuples(), designs(strata, drawn, options.by, options.seed), strict=True
+        population.iloc[list(sample)].itertuples(), sample.values(), strict=True
     ):
-        caption = _caption_of(pair, logged[pair.captioner, pair.task])
+        caption = _caption_of(pair, logged(pair.captioner, pair.task))
         index = captions.setdefault(whole(caption.text), len(captions))
         doc = documents[pair.task].get(pair.video, {})
         items.append(_item(pair, index, caption, gradings[pair.task], doc, design))
@@ -158,16 +139,12 @@ def _item(
     choices = grading.choices_of(doc, index) if grading.choices_of else None
     said = [grading.of_judge(judgement) for judgement in of_pair]
     return item_of(
-        pair.task,
-        whole(pair.video),
-        row,
-        question=whole(pair.question),
-        answer=answer,
+        pair.task, whole(pair.video), row, question=whole(pair.question), answer=answer,
         captions=[index_of_caption],
         references=[whole(text) for text in grading.references(doc)],
         choices=None if choices is None else list(map(asdict, choices)),
-        judge=[of and {"choice": of.choice, "ratings": dict(of.ratings)} for of in said],
-    )
+        judge=[of and asdict(of) for of in said],
+    )  # fmt: skip
 
 
 def side_by_side_page(
@@ -195,12 +172,10 @@ def side_by_side_page(
     pairs = [pair for pair in all_pairs if pair[2][1].strip() != pair[3][1].strip()]
     if not pairs:
         raise DataError("label --pairs: no video has two captions that differ")
-    strata = [""] * len(pairs)
-    drawn = draw(strata, options.n, options.seed)
     rng = np.random.default_rng([options.seed, 1])
     texts: dict[str, int] = {}
     items = []
-    for index, design in zip(drawn, designs(strata, drawn, (), options.seed), strict=True):
+    for index, design in draw([""] * len(pairs), options.n, options.seed).items():
         task, video, *sides = pairs[index]
         if rng.random() < 0.5:
             sides.reverse()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.task_table import TaskTable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FEATURES: Final = {"captioner": "captioner", "task": "task", "verdict": "first_verdict"}
 """Columns by the names, other than sections of the breakdown, that samples can be stratified by."""
@@ -60,23 +57,44 @@ def strata_of(pairs: pd.DataFrame, by: Sequence[str]) -> list[str]:
     return [" / ".join(map(str, row)) for row in rows]
 
 
-def draw(strata: Sequence[str], n: int, seed: int) -> list[int]:
-    """Draw up to n pairs by their strata; return their indices in random order.
+def draw(
+    strata: Sequence[str], n: int, seed: int, by: Sequence[str] = ()
+) -> dict[int, dict[str, object]]:
+    """Draw up to n pairs by their strata.
 
     Strata get as equal shares as their sizes allow. A person who stops early has labelled a random
     sample, too. The same seed draws the same sample.
 
+    Returns:
+        The pairs' indices in random order, each to the design of the sample as its label carries
+        it, with ``by``, the names that the sample is stratified by.
+
+    >>> from collections import Counter
     >>> strata = ["a"] * 100 + ["b"] * 3 + ["c"] * 50
     >>> sorted(Counter(strata[index] for index in draw(strata, 21, seed=0)).items())
     [('a', 9), ('b', 3), ('c', 9)]
     """
     rng = np.random.default_rng(seed)
-    indices: dict[str, list[int]] = {name: [] for name in sorted(set(strata))}
-    for index, name in enumerate(strata):
-        indices[name].append(index)
-    counts = _shares({name: len(own) for name, own in indices.items()}, n)
+    indices = pd.Series(strata).groupby(strata).indices
+    sizes = {name: len(own) for name, own in indices.items()}
+    counts = _shares(sizes, n)
     chosen = [i for name, own in indices.items() for i in rng.permutation(own)[: counts[name]]]
-    return [int(index) for index in rng.permutation(chosen)]
+    design = {
+        "kind": "stratified" if by else "random",
+        "by": list(by),
+        "seed": seed,
+        "n_population": len(strata),
+        "n_drawn": len(chosen),
+    }
+    return {
+        int(index): {
+            **design,
+            "stratum": strata[index],
+            "stratum_size": sizes[strata[index]],
+            "stratum_drawn": counts[strata[index]],
+        }
+        for index in rng.permutation(chosen)
+    }
 
 
 def _shares(sizes: Mapping[str, int], n: int) -> dict[str, int]:
@@ -90,23 +108,3 @@ def _shares(sizes: Mapping[str, int], n: int) -> dict[str, int]:
             drawn[name] += n_taken
             left -= n_taken
     return drawn
-
-
-def designs(
-    strata: Sequence[str], drawn: Sequence[int], by: Sequence[str], seed: int
-) -> list[dict[str, object]]:
-    """Return the design of a sample as each of its labels carries it."""
-    sizes, counts = Counter(strata), Counter(strata[index] for index in drawn)
-    return [
-        {
-            "kind": "stratified" if by else "random",
-            "by": list(by),
-            "seed": seed,
-            "n_population": len(strata),
-            "n_drawn": len(drawn),
-            "stratum": strata[index],
-            "stratum_size": sizes[strata[index]],
-            "stratum_drawn": counts[strata[index]],
-        }
-        for index in drawn
-    ]

@@ -7,31 +7,21 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from math import nan
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.label.labels import Domain
 from lmms_eval_captions.analysis.label.sampling import strata_of
 from lmms_eval_captions.analysis.parts import Group, parts_of
 from lmms_eval_captions.analysis.task_table import Verdicts
 from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of
-from lmms_eval_captions.metrics.agreement import (
-    Coefficient,
-    Rating,
-    agreement_interval,
-    ratings_of,
-)
+from lmms_eval_captions.metrics.agreement import Coefficient, Rating, agreement_interval, ratings_of
 from lmms_eval_captions.metrics.intervals import interval
 from lmms_eval_captions.metrics.paired import paired_interval
-from lmms_eval_captions.metrics.parts import values_of_runs
+from lmms_eval_captions.metrics.parts import Floats, values_of_runs
 from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 _JUDGE = ["judge_numerator", "judge_denominator"]
 _PEOPLE = ["people_numerator", "people_denominator"]
@@ -51,31 +41,31 @@ def agreements_of(domain: Domain) -> Iterator[Document]:
     table = rated.pivot(index="pair", columns="annotator", values="rating").astype(object)
     table = table.where(table.notna(), None)
     pairs = domain.pairs.loc[table.index]
-    videos = np.unique(pairs["video"], return_inverse=True)[1]
     # What the judge said in most of its runs; of equally frequent verdicts, the first.
     runs_of_pairs = pairs[domain.table.head["values"][headline]]
     judge = [_rating(Counter(runs).most_common(1)[0][0]) for runs in runs_of_pairs]
     is_number = any(isinstance(rating, float) for rating in judge)
-
-    def agreement(who: str, rows: Sequence[Sequence[Any]], *kinds: Coefficient) -> Document:
+    people = table.to_numpy().tolist()
+    raters: list[tuple[str, Sequence[Sequence[Any]], Sequence[Coefficient]]] = [
+        (f"{name} with the judge", list(zip(table[name], judge, strict=True)), ("kappa", "ac1"))
+        for name in table
+    ]
+    if len(raters) > 1:
+        both = [(rating, said) for of, said in zip(people, judge, strict=True) for rating in of]
+        raters.insert(0, ("annotators among one another", people, ("ac1", "nominal")))
+        raters.append(("all with the judge", both, ("kappa", "ac1")))
+    videos = np.unique(pairs["video"], return_inverse=True)[1]
+    for who, rows, kinds in raters:
         ratings = ratings_of(rows)
         clusters = videos.repeat(len(rows) // len(videos))
-        found = {
-            kind: agreement_interval(ratings, clusters, coefficient=kind)
-            for kind in (("interval",) if is_number else kinds)
+        yield {
+            "who": who,
+            "n_pairs": int(((ratings.codes >= 0).sum(axis=1) > 1).sum()),
+            "coefficients": {
+                kind: agreement_interval(ratings, clusters, coefficient=kind)
+                for kind in (("interval",) if is_number else kinds)
+            },
         }
-        n_pairs = int(((ratings.codes >= 0).sum(axis=1) > 1).sum())
-        return {"who": who, "n_pairs": n_pairs, "coefficients": found}
-
-    people = table.to_numpy().tolist()
-    if len(table.columns) > 1:
-        yield agreement("annotators among one another", people, "ac1", "nominal")
-    for name in table:
-        rows = list(zip(table[name], judge, strict=True))
-        yield agreement(f"{name} with the judge", rows, "kappa", "ac1")
-    if len(table.columns) > 1:
-        both = [(rating, said) for of, said in zip(people, judge, strict=True) for rating in of]
-        yield agreement("all with the judge", both, "kappa", "ac1")
 
 
 def _rating(values: Sequence[Any] | None) -> Rating | None:
@@ -144,8 +134,6 @@ def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
     missing without a label. ``values`` and ``denominator`` are of the first judge run, ``source``
     is the caption.
     """
-    import pandas as pd
-
     ratios = domain.table.benchmark.metrics[metric].ratios
     captions = dict(zip(domain.table.captions()["caption"], domain.table.records, strict=True))
     sources = domain.pairs["caption"].map(captions)
@@ -254,8 +242,6 @@ def _terms(verdicts: Verdicts, metric: str, contributions: Sequence[pd.DataFrame
     videos of their own means. Pooled tasks stay strata: the page may have asked about more pairs of
     one of them.
     """
-    import pandas as pd
-
     rows = pd.concat(contributions, ignore_index=True)
     ratios = verdicts.benchmark.metrics[metric].ratios
     assert ratios is not None  # noqa: S101 - see _length_factors

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from math import isnan, nan
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.meta_eval.published_sets import RatedCaption, RatedSet
 from lmms_eval_captions.analysis.user_table import read_scores
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import CLASSIC, classic_scores
 from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
-from lmms_eval_captions.metrics.correlation import annotator_tau, kendall_interval, kendall_tau
+from lmms_eval_captions.metrics import correlation
 from lmms_eval_captions.metrics.intervals import interval
 
 _SEED: Final = 0
 """Seed of the intervals' draws, the same for every row."""
-_VARIANTS: Final[tuple[Literal["b", "c"], ...]] = ("b", "c")
+_VARIANTS: Final[tuple[correlation.Variant, ...]] = ("b", "c")
 _PAPER_FOIL: Final = {
     1: {"ROUGE-L": "71.1", "METEOR": "78.8", "CIDEr": "82.5"},
     4: {"ROUGE-L": "79.3", "METEOR": "82.6", "CIDEr": "90.6"},
@@ -59,15 +61,13 @@ def all_columns(
                     f"{path}: expected scores of the rated captions, such as {examples}{hint}; "
                     f"column {metric!r} has {', '.join(list(scores)[:3])}"
                 )
-            counts = [f"candidates without a value: {n_missing:,}"] if n_missing else []
-            counts += [f"values of no candidate: {n_others:,}"] if n_others else []
-            columns.append((metric, values, "; ".join(counts)))
+            counts = {"candidates without a value": n_missing, "values of no candidate": n_others}
+            note = "; ".join(f"{what}: {n:,}" for what, n in counts.items() if n)
+            columns.append((metric, values, note))
     if items is None:
         return columns
     try:
-        classic: Mapping[str, Sequence[float | None]] = classic_scores(
-            [item.candidate for item in items], [item.references for item in items]
-        )
+        classic = classic_scores([of.candidate for of in items], [of.references for of in items])
     except DataError as error:
         notes.append(str(error))
         return [*columns, *((metric, [None] * len(items), "see below") for metric in CLASSIC)]
@@ -97,29 +97,21 @@ def correlated(
 
     Each column comes with the name of the rating that it is compared with.
     """
-    used = dict.fromkeys(rating for rating, _ in columns)
+
+    def ceiling(rating: str, variant: correlation.Variant) -> float:
+        ratings = rated.ratings[rating]
+        return 100 * correlation.annotator_tau(ratings, variant=variant, are_known=rated.are_known)
+
+    ratings = chain.from_iterable(next(iter(rated.ratings.values())))
     return {
         "title": f"{rated.title}: {len(rated.items):,} candidates",
         "counting": rated.counting,
-        "n_ratings": sum(
-            not isnan(rating)
-            for of_item in next(iter(rated.ratings.values()))
-            for rating in of_item
-        ),
+        "n_ratings": sum(not isnan(rating) for rating in ratings),
         "n_resamples": n_resamples,
         "rows": [_correlated(rated, rating, column, n_resamples) for rating, column in columns],
         "ceilings": [
-            {
-                "rating": rating,
-                **{
-                    f"tau_{variant}": 100
-                    * annotator_tau(
-                        rated.ratings[rating], variant=variant, are_known=rated.are_known
-                    )
-                    for variant in _VARIANTS
-                },
-            }
-            for rating in used
+            {"rating": rating, "tau_b": ceiling(rating, "b"), "tau_c": ceiling(rating, "c")}
+            for rating in dict.fromkeys(rating for rating, _ in columns)
         ],
         "notes": list(dict.fromkeys(notes)),
     }
@@ -135,10 +127,11 @@ def _correlated(rated: RatedSet, rating: str, column: Column, n_resamples: int) 
     for variant in _VARIANTS:
         tau, ends = nan, (nan, nan)
         if scored:
-            tau = kendall_tau(scores, ratings, variant=variant, by_annotator=rated.by_annotator)
-            ends = kendall_interval(
-                scores, ratings, variant=variant, rng=np.random.default_rng(_SEED),
-                n_resamples=n_resamples, clusters=clusters, by_annotator=rated.by_annotator,
+            of, by_annotator = (scores, ratings), rated.by_annotator
+            tau = correlation.kendall_tau(*of, variant=variant, by_annotator=by_annotator)
+            ends = correlation.kendall_interval(
+                *of, variant=variant, rng=np.random.default_rng(_SEED), n_resamples=n_resamples,
+                clusters=clusters, by_annotator=by_annotator,
             )  # fmt: skip
         row[f"tau_{variant}"] = 100 * tau
         row[f"interval_{variant}"] = [100 * end for end in ends]
@@ -165,11 +158,10 @@ def text_of(report: Document) -> str:
     ]  # fmt: skip
     head = (
         f"{report['title']}, {report['n_ratings']:,} ratings. Kendall's tau x 100 with "
-        f"{report['counting']};",
-        f"95% intervals from {report['n_resamples']:,} draws of the candidates (seed {_SEED}); "
-        "annotators: agreement of one with another.",
+        f"{report['counting']};\n95% intervals from {report['n_resamples']:,} draws of the "
+        f"candidates (seed {_SEED}); annotators: agreement of one with another."
     )
-    return "\n".join([*head, "", *text_table(rows), "", *report["notes"]]).rstrip()
+    return "\n".join([head, "", *text_table(rows), "", *report["notes"]]).rstrip()
 
 
 def names_of(pairs: Sequence[RatedCaption]) -> list[str]:
@@ -195,28 +187,19 @@ def meta_eval_foil(
 def _accuracy(column: Column, pairs: Sequence[RatedCaption], paper: Mapping[str, str]) -> Document:
     """Return how often a metric prefers the right caption, in percent; a tie is wrong."""
     metric, values, note = column
-    scored = [
-        (pair.source, right, wrong)
-        for pair, right, wrong in zip(pairs[::2], values[::2], values[1::2], strict=True)
-        if right is not None and wrong is not None
-    ]
-    of_images: dict[str, list[bool]] = {}
-    for image, right, wrong in scored:
-        of_images.setdefault(image, []).append(right > wrong)
-    accuracy, ends = nan, [nan, nan]
-    if scored:
-        parts = np.array([(sum(of), len(of)) for of in of_images.values()], dtype=np.float64)
-        found = interval(parts[None, :, None, None, :], scale=100.0, bounds=(0.0, 100.0))
-        accuracy = found.value
-        ends = [nan if end is None else end for end in (found.low, found.high)]
+    sides = {"right": values[::2], "wrong": values[1::2]}
+    scored = pd.DataFrame(sides, [pair.source for pair in pairs[::2]], dtype=float).dropna()
+    is_better = scored["right"] > scored["wrong"]
+    parts = is_better.groupby(level=0, sort=False).agg(["sum", "size"]).to_numpy(float)
+    found = interval(parts[None, :, None, None, :], scale=100.0, bounds=(0.0, 100.0))
     return {
         "metric": metric,
         "n_pairs": len(scored),
-        "accuracy": accuracy,
-        "interval": ends,
-        "n_ties": sum(right == wrong for _, right, wrong in scored),
+        "accuracy": found.value,
+        "interval": [nan if end is None else end for end in (found.low, found.high)],
+        "n_ties": int((scored["right"] == scored["wrong"]).sum()),
         "paper": paper.get(metric, ""),
-        "note": note or ("" if scored else "no value"),
+        "note": note or ("" if len(scored) else "no value"),
     }
 
 

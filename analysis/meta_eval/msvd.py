@@ -20,7 +20,7 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.judges.settings import data_settings
-from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import caption_score
+from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import JudgedCaption, caption_score
 from lmms_eval_captions.lmms_eval_tasks.judging.session import submit
 from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import (
     MSVD_EVAL,
@@ -69,35 +69,25 @@ def meta_eval_msvd(
         raise DataError("MSVD-Eval.json: expected a candidate and ratings for every video")
     names = [(item.video_id, item.vname, Path(item.vname).stem) for item in items]
     notes: list[str] = []
-    columns = [
-        (metric if metric in ACCR else "avg", (metric, values, note))
-        for metric, values, note in all_columns(
-            score_files, names, items if classic else None, notes
-        )
-    ]
-    waiting = [(setting, _submit(items, setting, sampling)) for setting in settings]
-    for setting, wait in waiting:
-        records = wait()
+    given = all_columns(score_files, names, items if classic else None, notes)
+    columns = [(column[0] if column[0] in ACCR else "avg", column) for column in given]
+    for setting, waits in [(of, _submit(items, of, sampling)) for of in settings]:
+        records = [wait().record for wait in waits]
         notes.append(signature_of(records))
         columns += [(dimension, _judged(setting, dimension, records)) for dimension in RATED]
-    rated = RatedSet(
-        "MSVD-Eval",
-        items,
-        {
-            rating: [[ratings[index] for ratings in item.ratings] for item in items]
-            for index, rating in enumerate(RATED)
-        },
-        "every rating, not their mean",
-        are_known=True,
-        paper=_PAPER,
-    )
+    by_rating = {
+        rating: [[ratings[index] for ratings in item.ratings] for item in items]
+        for index, rating in enumerate(RATED)
+    }
+    counting = "every rating, not their mean"
+    rated = RatedSet("MSVD-Eval", items, by_rating, counting, are_known=True, paper=_PAPER)
     return correlated(rated, columns, n_resamples, notes)
 
 
 def _submit(
     items: Sequence[Item], setting: Setting, sampling: Sampling
-) -> Callable[[], list[CaptionRecord]]:
-    """Ask the judge about every candidate; the returned function waits for the records."""
+) -> list[Callable[[], JudgedCaption]]:
+    """Ask the judge about every candidate; the returned functions wait for its verdicts."""
     benchmark = MsvdEval(sampling)
     # Candidates are published: no captioner is asked for them.
     task = replace(
@@ -105,7 +95,7 @@ def _submit(
         name=f"msvd_meta_eval_{setting}",
         caption_prompt="",
     )
-    waits = [
+    return [
         # Parity: the released code's loader collapses blanks of published candidates and
         # references; captions of a captioner under test go unchanged.
         submit(
@@ -121,7 +111,6 @@ def _submit(
         )
         for item in items
     ]
-    return lambda: [wait().record for wait in waits]
 
 
 def _judged(setting: Setting, dimension: str, records: Sequence[CaptionRecord]) -> Column:
@@ -131,6 +120,6 @@ def _judged(setting: Setting, dimension: str, records: Sequence[CaptionRecord]) 
     if is_nan("correlation", records):
         return name, [None] * len(records), "too many candidates are unscored, see the log"
     scores = [caption_score(metric, record, record.values[dimension]) for record in records]
-    values = [None if isnan(score) else score for score in scores]
     is_smoke_test = any(record.judge == _SMOKE_TEST for record in records)
-    return name, values, "smoke test, not a score" if is_smoke_test else ""
+    note = "smoke test, not a score" if is_smoke_test else ""
+    return name, [None if isnan(score) else score for score in scores], note

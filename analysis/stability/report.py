@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from lmms_eval_captions.analysis.stability.split import Split
-from lmms_eval_captions.analysis.stability.stability import Document
-from lmms_eval_captions.analysis.tables import Part, listed, number, table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from lmms_eval_captions.analysis.stability.stability import NOISE_RUNS, Document
+from lmms_eval_captions.analysis.tables import Part, listed, number, plural, table
 
 
 def part_of(found: Document) -> Part:
@@ -27,9 +26,7 @@ def part_of(found: Document) -> Part:
 
 def part_of_split(done: Split) -> Part:
     """Return what was written, and how to use it."""
-    fates = Counter[str]()
-    for of in done.files.values():
-        fates.update(of)
+    fates = Counter(fate for of in done.files.values() for fate in of.elements())
     why = ", ".join(f"{n:,} {fate}" for fate, n in fates.items())
     rows = [
         [f"{done.benchmark}-{part}", f"LMMS_CAPTIONS_DATA={folder}", done.n_of(part)]
@@ -76,36 +73,30 @@ def _tables(found: Document) -> Iterator[tuple[str, pd.DataFrame]]:
         more, what = found["groups_left_out"].get(section, 0), section.replace("_", " ")
         title = f"By {what}, %{f' ({more:,} more groups)' if more else ''}"
         yield title, table([what, *names, f"interval of {names[-1]}", "questions"], cells)
-    total = sum(of["n_questions"] for of in found["consistent_times"])
+    times = found["consistent_times"]
+    total = sum(of["n_questions"] for of in times)
     if total:
-        times = [
-            [of["captioners"], of["n_questions"], f"{of['proportion']:.0f}%"]
-            for of in found["consistent_times"]
-        ]
+        cells = [[of["captioners"], of["n_questions"], f"{of['proportion']:.0f}%"] for of in times]
         title = "Questions by the number of captioners with a stable verdict (VidCapBench, Table 8)"
         header = ["Consistent Times", "# Samples", "Proportion"]
-        yield title, table(header, [*times, ["Total", total, "100%"]])
+        yield title, table(header, [*cells, ["Total", total, "100%"]])
     yield from _scores(found)
     if found["noise_floor"]:
-        rows = [
-            [metric, *of["runs"].values(), of["largest_seen"]]
-            for metric, of in found["noise_floor"].items()
-        ]
+        floors = found["noise_floor"].items()
+        rows = [[metric, *of["runs"].values(), of["largest_seen"]] for metric, of in floors]
         title = "Noise floor: equally good captioners differ by less on the same videos (95%)"
-        runs = next(iter(found["noise_floor"].values()))["runs"]
-        names = [f"{n} run{'' if n == '1' else 's'}" for n in runs]
+        names = [plural(n, "run") for n in NOISE_RUNS]
         yield title, table(["metric", *names, "largest seen"], rows)
 
 
 def _scores(found: Document) -> Iterator[tuple[str, pd.DataFrame]]:
     metrics = list(dict.fromkeys(of["metric"] for of in found["scores"]))
-    rows = []
-    for captioner in found["captioners"] if metrics else ():
-        own = [of for of in found["scores"] if of["captioner"] == captioner]
-        for which in ("full", "stable"):
-            name = captioner if which == "full" else ""
-            rows.append([name, which, *(of[which] for of in own)])
-    if rows:
+    rows = [
+        [name, which, *(of[which] for of in found["scores"] if of["captioner"] == captioner)]
+        for captioner in found["captioners"]
+        for which, name in (("full", captioner), ("stable", ""))
+    ]
+    if metrics:
         title = "Scores over all questions and over the stable ones (VidCapBench, Table 2)"
         yield title, table(["captioner", "questions", *metrics], rows)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.stability.stability import (
     KEY,
@@ -20,7 +22,7 @@ from lmms_eval_captions.analysis.stability.stability import (
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import write_atomically
 from lmms_eval_captions.judges.settings import SAMPLE, DataSettings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Task
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.data.files import (
     SPLIT_DATA,
     SPLIT_MANIFEST,
@@ -28,9 +30,6 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import (
     find_file,
 )
 from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_version
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Question = tuple[str, str, int]
 """A question of a file: its video, its text, and how often the text came before."""
@@ -114,9 +113,8 @@ def split_all(
                 f"--split: {', '.join(of.name for of in own)} are different verdicts on the "
                 f"questions of {name}; name with --tasks which of them to split by"
             )
-    known = dict.fromkeys(
-        group for of in several for s in _sections(of) for group in of.questions[s].dropna()
-    )
+    columns = [column.dropna() for of in several for _, column in _groups(of).items()]
+    known = dict.fromkeys(chain(*columns))
     for group in only:
         if group not in known:
             raise DataError(
@@ -125,9 +123,10 @@ def split_all(
     return [_split(own, settings, folder, only) for own in by_benchmark.values()]
 
 
-def _sections(repeated: Repeated) -> list[str]:
+def _groups(repeated: Repeated) -> pd.DataFrame:
+    """Return the groups of each question, a column per section of the breakdown."""
     names = dict.fromkeys(name for table in repeated.tables for name in table.head["sections"])
-    return [name for name in names if name in repeated.questions]
+    return repeated.questions[[name for name in names if name in repeated.questions]]
 
 
 def _split(
@@ -142,9 +141,7 @@ def _split(
             f"--split: expected at least 2 judge runs of {benchmark.name}, got 1, in which every "
             f"question is stable; set LMMS_CAPTIONS_JUDGE_RUNS={PAPER_RUNS} and score again"
         )
-    folders = {
-        part: _new_folder(folder.expanduser() / f"{benchmark.name}-{part}") for part in PARTS
-    }
+    folders = _new_folders(folder.expanduser(), benchmark.name)
     judged = _judged_questions(several, only)
     tasks_of: dict[str, list[Task]] = {}
     for task in benchmark.tasks.values():
@@ -152,14 +149,7 @@ def _split(
             tasks_of.setdefault(question_file.name(task.fields), []).append(task)
     files: dict[str, Counter[Fate]] = {}
     for name, tasks in tasks_of.items():
-        number = _numbering()
-        official = [
-            number(benchmark.video_id(doc), benchmark.question_text(question))
-            for doc in benchmark.read(settings, tasks[0])
-            for question in benchmark.questions(doc)
-        ]
-        known = _fates(judged[judged["task"].isin([task.name for task in tasks])], len(tasks), only)
-        fates = {question: known.get(question, "never judged") for question in official}
+        fates = _fates(benchmark, settings, tasks, judged, only)
         files[name] = Counter(fates.values())
         if files[name]["never judged"] == len(fates):
             raise DataError(
@@ -170,8 +160,7 @@ def _split(
         for part, root in folders.items():
             wanted = {question for question, fate in fates.items() if FATES[fate][0] == part}
             if wanted:
-                text = _selected(question_file, path, wanted)
-                _write(root / source.benchmark / name, text)
+                _write(root / source.benchmark / name, _selected(question_file, path, wanted))
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
         manifest = _manifest(done, part, several, settings.data, only)
@@ -182,29 +171,51 @@ def _split(
 
 def _judged_questions(several: Sequence[Repeated], only: Sequence[str]) -> pd.DataFrame:
     """Return a row per task and question: if any verdicts differ, and if all are the same."""
-    import pandas as pd
-
     found = []
     for repeated in several:
-        same = repeated.headline.reset_index(drop=True)
-        found.append(
-            repeated.questions[KEY].assign(
-                differs=(~same).fillna(value=False).any(axis=1),
-                is_same=same.fillna(value=False).all(axis=1),
-                is_chosen=repeated.questions[_sections(repeated)].isin(list(only)).any(axis=1),
-            )
+        same, groups = repeated.headline.reset_index(drop=True), _groups(repeated)
+        rows = repeated.questions[KEY].assign(
+            differs=(~same).fillna(value=False).any(axis=1),
+            is_same=same.fillna(value=False).all(axis=1),
+            is_chosen=groups.isin(list(only)).any(axis=1),
         )
+        found.append(rows)
     return pd.concat(found).drop_duplicates(KEY, keep="last")
 
 
-def _fates(judged: pd.DataFrame, n_tasks: int, only: Sequence[str]) -> dict[Question, Fate]:
-    """Return what becomes of each question that was judged in some tasks of a file."""
-    of_questions = judged.groupby(KEY[1:], sort=False)
-    is_stable = of_questions["is_same"].all() & (of_questions.size() == n_tasks)
+def _new_folders(root: Path, name: str) -> dict[Part, Path]:
+    folders = {part: root / f"{name}-{part}" for part in PARTS}
+    for path in folders.values():
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise DataError(
+                f"--split: {path} exists; delete it, or name another folder: the files of two "
+                "splits must not be mixed"
+            )
+    return folders
+
+
+def _fates(
+    benchmark: Benchmark[Any, Any],
+    settings: DataSettings,
+    tasks: Sequence[Task],
+    judged: pd.DataFrame,
+    only: Sequence[str],
+) -> dict[Question, Fate]:
+    """Return what becomes of each question of the file that some tasks share."""
+    is_own = judged["task"].isin([task.name for task in tasks])
+    of_questions = judged[is_own].groupby(KEY[1:], sort=False)
+    is_stable = of_questions["is_same"].all() & (of_questions.size() == len(tasks))
     is_other = ~of_questions["is_chosen"].any() & bool(only)
-    names: tuple[Fate, ...] = ("stable", "other group", "different")
     flags = [is_stable, is_other, of_questions["differs"].any()]
-    return dict(zip(is_stable.index, np.select(flags, names, "not known").tolist(), strict=True))
+    names: list[Fate] = np.select(flags, list(FATES)[:3], "not known").tolist()
+    known = dict(zip(is_stable.index, names, strict=True))
+    number = _numbering()
+    official = [
+        number(benchmark.video_id(doc), benchmark.question_text(question))
+        for doc in benchmark.read(settings, tasks[0])
+        for question in benchmark.questions(doc)
+    ]
+    return {question: known.get(question, "never judged") for question in official}
 
 
 def _numbering() -> Callable[[str, str], Question]:
@@ -234,15 +245,6 @@ def _selected(question_file: QuestionFile, path: Path, wanted: set[Question]) ->
             f"such as {min(missing)!r:.120}; was the file changed meanwhile? Split again"
         )
     return selected
-
-
-def _new_folder(path: Path) -> Path:
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise DataError(
-            f"--split: {path} exists; delete it, or name another folder: the files of two splits "
-            "must not be mixed"
-        )
-    return path
 
 
 def _write(path: Path, text: str) -> None:

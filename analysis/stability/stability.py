@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, names_to_show
 from lmms_eval_captions.analysis.parts import is_by_task, ordered_groups, parts_of, score_of
@@ -15,14 +16,9 @@ from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, differen
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark
 from lmms_eval_captions.metrics.agreement import consistent_times, unstable_that_pass
-from lmms_eval_captions.metrics.intervals import intervals
+from lmms_eval_captions.metrics.intervals import Interval, intervals
 from lmms_eval_captions.metrics.paired import noise_floor
-from lmms_eval_captions.metrics.parts import values_of_runs
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from lmms_eval_captions.metrics.parts import Floats
+from lmms_eval_captions.metrics.parts import Floats, values_of_runs
 
 Document = dict[str, Any]
 
@@ -35,7 +31,7 @@ _MAX_GROUPS: Final = 40
 WITHIN: Final = 0.05
 """Numbers are the same if they differ by at most this share of their scale."""
 _ROUNDING: Final = 1e-9
-_NOISE_RUNS: Final = (1, 3, 5)
+NOISE_RUNS: Final = (1, 3, 5)
 PAPER_RUNS: Final = 3
 PAPER_CAPTIONERS: Final = 5
 """Judge runs and captioners on which VidCapBench's split rests (section 3.2)."""
@@ -95,12 +91,13 @@ def stability(folders: Sequence[Path], names: Sequence[str]) -> list[Repeated]:
             "are measured without one"
         )
     own = [name for name, of in firsts.items() if not of.benchmark.counts_ahead]
-    if own and (names or len(own) + len(measured) == len(shown)):
+    followed = [name for name in shown if name not in (*measured, *own)]
+    if own and (names or not followed):
         raise DataError(
             f"{', '.join(own)}: the judge's replies say what it is asked, so no question can be "
             "followed from run to run; name other tasks with --tasks"
         )
-    found = [_repeated(name, captioners) for name in shown if name not in (*measured, *own)]
+    found = [_repeated(name, captioners) for name in followed]
     if max(of.n_runs for of in found) < 2:
         raise DataError(
             "stability: expected at least 2 judge runs, got 1, which cannot tell whether a verdict "
@@ -111,8 +108,6 @@ def stability(folders: Sequence[Path], names: Sequence[str]) -> list[Repeated]:
 
 
 def _repeated(name: str, captioners: Sequence[Captioner]) -> Repeated:
-    import pandas as pd
-
     verdicts = [captioner.verdicts(name, sampled=False) for captioner in captioners]
     benchmark = verdicts[0].benchmark
     n_runs = min(max(table.n_runs for table in of.tables) for of in verdicts)
@@ -160,8 +155,6 @@ def _same(rows: pd.DataFrame, metric: str, verdicts: Verdicts, n_runs: int) -> p
     Source: VidCapBench, section 3.2 ("consistent across all three trials"). The rule for numbers
     and for unscored questions is ours.
     """
-    import pandas as pd
-
     known = verdicts.benchmark.metrics[metric]
     column = rows[verdicts.tables[0].head["values"][metric]]
     lists = [of if isinstance(of, list) else [of] * known.n_values for of in column]
@@ -229,25 +222,26 @@ def _rows(repeated: Repeated) -> tuple[list[Document], dict[str, int]]:
         cells.append((METRICS, metric, everything, same))
     videos = np.unique(questions["video"].to_numpy(str), return_inverse=True)[1]
     parts = [of for *_, mask, same in cells for of in _parts(same[mask], videos[mask])]
-    shares = []
-    for found, of in zip(intervals(parts, scale=100.0, bounds=(0.0, 100.0)), parts, strict=True):
-        n_same, n_known = of.sum(axis=(0, 1, 2, 3))
-        share = {"percent": found.value, "low": found.low, "high": found.high}
-        share |= {"n_known": int(n_known), "n_same": int(n_same), "n_videos": found.n_videos}
-        note = {"note": found.note} if found.note else {}
-        shares.append({**share, "method": found.method, **note})
-    n = len(repeated.captioners) + 1
+    found = intervals(parts, scale=100.0, bounds=(0.0, 100.0))
+    shares = map(_share, found, (of.sum(axis=(0, 1, 2, 3)) for of in parts))
     rows = [
         {
             "section": section,
             "group": group,
             "n_questions": int(mask.sum()),
-            "captioners": dict(zip(repeated.captioners, shares[n * place :], strict=False)),
-            "all_captioners": shares[n * place + n - 1],
+            "captioners": {name: next(shares) for name in repeated.captioners},
+            "all_captioners": next(shares),
         }
-        for place, (section, group, mask, _) in enumerate(cells)
+        for section, group, mask, _ in cells
     ]
     return rows, n_others
+
+
+def _share(found: Interval, counts: Floats) -> Document:
+    n_same, n_known = map(int, counts)
+    share = {"percent": found.value, "low": found.low, "high": found.high}
+    share |= {"n_known": n_known, "n_same": n_same, "n_videos": found.n_videos}
+    return share | {"method": found.method} | ({"note": found.note} if found.note else {})
 
 
 def _parts(same: pd.DataFrame, videos: Any) -> Iterator[Floats]:  # noqa: ANN401 - of numpy
@@ -261,8 +255,6 @@ def _parts(same: pd.DataFrame, videos: Any) -> Iterator[Floats]:  # noqa: ANN401
 
 def _scores(repeated: Repeated) -> Iterator[Document]:
     """Yield every score over all questions, and over those that are stable for all captioners."""
-    import pandas as pd
-
     same = repeated.headline.fillna(value=False).all(axis=1)
     stable = same[same].index
     for name, verdicts in zip(repeated.captioners, repeated.verdicts, strict=True):
@@ -286,21 +278,18 @@ def _noise(repeated: Repeated) -> Iterator[tuple[str, Document]]:
         found = [parts_of([verdicts], name) for verdicts in repeated.verdicts]
         parts = [of.sides[0] for of in found if of is not None]
         runs = [values_of_runs(of, scale=metric.scale) for of in parts]
-        if len(parts) == len(found) and not any(np.isnan(values).any() for values in runs):
-            yield (
-                name,
-                {
-                    "runs": {
-                        str(n): noise_floor(parts, scale=metric.scale, n_runs=n)
-                        for n in _NOISE_RUNS
-                    },
-                    "largest_seen": max(float(np.ptp(values)) for values in runs),
-                    "scores": {
-                        captioner: values.tolist()
-                        for captioner, values in zip(repeated.captioners, runs, strict=True)
-                    },
+        if len(parts) < len(found) or any(np.isnan(values).any() for values in runs):
+            continue
+        yield (
+            name,
+            {
+                "runs": {
+                    str(n): noise_floor(parts, scale=metric.scale, n_runs=n) for n in NOISE_RUNS
                 },
-            )
+                "largest_seen": max(float(np.ptp(values)) for values in runs),
+                "scores": dict(zip(repeated.captioners, (of.tolist() for of in runs), strict=True)),
+            },
+        )
 
 
 def notes_of(repeated: Repeated) -> Iterator[str]:

@@ -11,29 +11,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
-from lmms_eval_captions.judges.endpoint.request import Chain, Picture, Reply
+from lmms_eval_captions.judges.endpoint.request import Ask, Chain, Picture, Reply
 from lmms_eval_captions.judges.errors import SettingsError
+from lmms_eval_captions.judges.protocols import reading
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig, request_of
 from lmms_eval_captions.judges.protocols.prompt import attach_pictures
-from lmms_eval_captions.judges.protocols.reading import (
-    UNCLEAR,
-    Unclear,
-    apart,
-    ends_clearly,
-    is_declined,
-    is_doubted,
-    plain,
-    the_one,
-)
-from lmms_eval_captions.judges.verdict import ScoresJudgement
+from lmms_eval_captions.judges.verdict import RatingsJudgement
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION, submit_chains
 from lmms_eval_captions.model_wrappers.video.frame_strip import draw_strip
 from lmms_eval_captions.model_wrappers.video.frames import read_frames
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.endpoint.request import Ask
 
 DIMENSIONS: Final = {
     "VA": "visual aesthetics",
@@ -54,23 +42,17 @@ _PROMPT: Final = "t2v_rating"
 _RATING: Final = re.compile(r"\s*([1-5])(?:\.0+)?\s*", re.ASCII)
 _STAND_IN: Final = '{"VA": 3, "SC": 3, "AR": 3, "LC": 3}'
 
-_Ratings = Chain[Sequence[ScoresJudgement]]
+_Ratings = Chain[Sequence[RatingsJudgement]]
 
 
-class JudgeRatings(NamedTuple):
-    """Ratings of all videos by a judge."""
-
-    judge: str
-    ratings: list[tuple[Key, dict[str, float]]]
-    """Generated videos with the rating of each judge run that could be read."""
-    unscored: dict[Key, list[str]]
-    """Why a generated video has no rating, by judge run."""
-    prompts: dict[str, str]
-    """Digest of the prompt if it is not ours, else empty."""
-
-
-def ask_judge(videos: Mapping[Key, Path], originals: Mapping[str, Path]) -> JudgeRatings:
+def ask_judge(
+    videos: Mapping[Key, Path], originals: Mapping[str, Path]
+) -> tuple[dict[str, object], list[tuple[Key, Mapping[str, int]]], dict[Key, list[str]]]:
     """Have every generated video rated that has an original; replies are kept as in judging.
+
+    Returns:
+        The judge, with the digest of a prompt that is not ours; generated videos with the rating of
+        each judge run that could be read; why a generated video has no rating, by judge run.
 
     Raises:
         SettingsError: If no judge that sees pictures can be asked.
@@ -89,17 +71,15 @@ def ask_judge(videos: Mapping[Key, Path], originals: Mapping[str, Path]) -> Judg
         for key, path in videos.items()
         if key[2] in originals
     }
-    found = JudgeRatings(config.label, [], {}, config.prompts.extras([_PROMPT]))
-    for key, wait in waiting.items():
-        judged = wait()
-        if judged.reason is not None:
-            found.unscored[key] = [judged.reason]
-        for judgement in judged.judgements:
-            if judgement.numbers:
-                found.ratings.append((key, judgement.numbers))
-            else:
-                found.unscored.setdefault(key, []).append(str(judgement.reason))
-    return found
+    ratings: list[tuple[Key, Mapping[str, int]]] = []
+    unscored: dict[Key, list[str]] = {}
+    for key, judged in ((key, wait()) for key, wait in waiting.items()):
+        said = [(judgement.numbers, str(judgement.reason)) for judgement in judged.judgements]
+        ratings += [(key, numbers) for numbers, _ in said if numbers]
+        reasons = [judged.reason] if judged.reason is not None else []
+        unscored[key] = [*reasons, *(reason for numbers, reason in said if not numbers)]
+    judge = {"model": config.label, "frames": N_FRAMES, "prompt": "ours"}
+    return {**judge, **config.prompts.extras([_PROMPT])}, ratings, unscored
 
 
 def _chains(generated: Path, original: Path) -> Callable[[JudgeConfig], Sequence[_Ratings]]:
@@ -109,53 +89,40 @@ def _chains(generated: Path, original: Path) -> Callable[[JudgeConfig], Sequence
         strips = [list(read_frames(path, N_FRAMES).frames) for path in (original, generated)]
         return [Picture(draw_strip(frames), "image/jpeg") for frames in strips]
 
-    async def chain(ask: Ask, *, config: JudgeConfig, run: int) -> Sequence[ScoresJudgement]:
+    async def chain(ask: Ask, *, config: JudgeConfig, run: int) -> Sequence[RatingsJudgement]:
         messages = config.prompts.load(_PROMPT).render()
         shown = attach_pictures(messages, *await asyncio.to_thread(pictures))
         request = request_of(_PROMPT, shown, config=config, seed=run, stand_in=lambda: _STAND_IN)
         asked = await ask(request, read_ratings)
-        return [
-            ScoresJudgement(
-                run=run,
-                **asked.outcome(),
-                numbers=asked.value or {},
-                distributions={},
-                scoring=None if asked.value is None else "plain",
-            )
-        ]
+        return [RatingsJudgement(run=run, **asked.outcome(), numbers=asked.value or {})]
 
     return lambda config: [partial(chain, config=config, run=run) for run in range(config.runs)]
 
 
-def read_ratings(reply: Reply) -> dict[str, float] | None:
+def read_ratings(reply: Reply) -> dict[str, int] | None:
     """Return the rating along each dimension; ``None`` if the reply cannot be read.
 
     All objects of the reply must agree. A dimension that is missing, off the scale or not a whole
     number makes the reply unreadable, as does an object that does not end.
 
     >>> read_ratings(Reply('{"VA": 3, "SC": 4, "AR": 2, "LC": 5}', "stop"))
-    {'VA': 3.0, 'SC': 4.0, 'AR': 2.0, 'LC': 5.0}
+    {'VA': 3, 'SC': 4, 'AR': 2, 'LC': 5}
     >>> read_ratings(Reply('{"VA": 3, "SC": 4, "AR": 2, "LC": 6}', "stop")) is None
     True
     """
-    text = plain(reply)
-    parts = apart(text)
-    if parts is None or is_declined(parts[1]):
+    text = reading.plain(reply)
+    parts = reading.apart(text)
+    if parts is None or reading.is_declined(parts[1]):
         return None
-    ratings: dict[str, float] = {}
+    ratings: dict[str, int] = {}
     for name in DIMENSIONS:
-        statements: list[float | Unclear] = []
-        for block in parts[0]:
-            is_sure = (
-                block.closed
-                and not is_doubted(text, block.start, block.end)
-                and ends_clearly(text, block.end, top=None, cut=False)
-            )
-            for value in block.values(name.casefold()):
-                rating = _RATING.fullmatch(value) if is_sure else None
-                statements.append(UNCLEAR if rating is None else float(rating[1]))
-        rating_of_all = the_one(statements)
-        if rating_of_all is None:
+        stated = [
+            _RATING.fullmatch(value) if block.closed and block.is_clear(text, top=None) else None
+            for block in parts[0]
+            for value in block.values(name.casefold())
+        ]
+        rating = reading.the_one([int(of[1]) if of else reading.UNCLEAR for of in stated])
+        if rating is None:
             return None
-        ratings[name] = rating_of_all
+        ratings[name] = rating
     return ratings

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from math import isfinite, isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+import pandas as pd
+
+from lmms_eval_captions.analysis import user_table
 from lmms_eval_captions.analysis.captioners import captioners_of
-from lmms_eval_captions.analysis.t2v_verify.rating import (
-    DIMENSIONS,
-    HIGHEST,
-    LOWEST,
-    N_FRAMES,
-    Key,
-    ask_judge,
-)
-from lmms_eval_captions.analysis.t2v_verify.similarity import (
-    ClipModel,
-    cosine,
-    frames_of,
-    likeness,
-    steadiness,
-)
-from lmms_eval_captions.analysis.user_table import (
-    Row,
-    name_of,
-    number_of,
-    read_scores,
-    read_user_table,
-)
+from lmms_eval_captions.analysis.t2v_verify import rating, similarity
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.data.files import files_below, index_videos
 from lmms_eval_captions.metrics.correlation import correlations
@@ -41,10 +23,8 @@ from lmms_eval_captions.model_wrappers.video.endings import (
     without_ending,
 )
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Document = dict[str, Any]
+Key = rating.Key
 Measures = dict[str, float]
 """Values by the name of the measure."""
 Scores = dict[str, dict[str, float]]
@@ -57,23 +37,10 @@ _FEWEST: Final = 3
 """Captioners that a correlation takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Folders, files and settings of a verification."""
-
-    generated: Path
-    original: Path
-    n_frames: int = 8
-    """Frames of each video, for PSNR, SSIM and CLIP."""
-    clip: str | None = None
-    captions: Path | None = None
-    ratings: Path | None = None
-    asks_judge: bool = False
-    scores: Sequence[Path] = ()
-
-
-def verify(options: Options, *, log: Callable[[str], None]) -> Document:
+def verify(options: Namespace, *, log: Callable[[str], None]) -> Document:
     """Compare, rate and correlate, as far as the given files allow; log the name of each video.
+
+    ``options`` are those of the command ``t2v-verify``.
 
     Returns:
         ``captioners``: means by generator and captioner; ``correlations`` of these with scores;
@@ -83,8 +50,6 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
         VidCapBench, section 4.4 and figures 4 and 5. Deviation: FVD is not computed, as it needs
         the weights of an I3D network.
     """
-    import pandas as pd
-
     if options.captions is not None and options.clip is None:
         raise SettingsError("--captions: captions are compared by a CLIP model; give --clip, too")
     for name in ("generated", "original"):
@@ -97,21 +62,20 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
     captions = {} if options.captions is None else _read_captions(options.captions)
     scores = _read_scores(options.scores) if options.scores else {}
     remarks = list(_remarks(videos, {key for key, _ in people}, scores))
-    clip = None if options.clip is None else ClipModel(options.clip)
-    values, steady, reasons = _measured(videos, originals, options.n_frames, clip, captions, log)
-    judge = ask_judge(videos, originals) if options.asks_judge else None
+    clip = None if options.clip is None else similarity.ClipModel(options.clip)
+    values, steady, reasons = _measured(videos, originals, options.frames, clip, captions, log)
+    judge, judged, unscored = (
+        rating.ask_judge(videos, originals) if options.judge else (None, [], {})
+    )
     table = pd.DataFrame(list(values.values()), pd.MultiIndex.from_tuples(videos, names=_KEY))
-    table = table.join(_rated("people", people))
-    if judge is not None:
-        table = table.join(_rated("judge", judge.ratings))
+    table = table.join(_rated("people", people)).join(_rated("judge", judged))
     means = list(_means(table))
     if clip is not None and clip.n_cut:
         remarks.append(f"{clip.n_cut} captions are longer than CLIP reads, and lost their end.")
     return {
-        "frames": options.n_frames,
+        "frames": options.frames,
         "fvd": None,
-        "judge": judge
-        and {"model": judge.judge, "frames": N_FRAMES, "prompt": "ours", **judge.prompts},
+        "judge": judge,
         "captioners": means,
         "correlations": list(_correlations(means, scores)),
         "originals": steady,
@@ -120,7 +84,7 @@ def verify(options: Options, *, log: Callable[[str], None]) -> Document:
                 **dict(zip(_KEY, key, strict=True)),
                 "values": row.dropna().to_dict(),
                 "reason": reasons.get(key),
-                "unscored": judge.unscored.get(key, []) if judge else [],
+                "unscored": unscored.get(key, []),
             }
             for key, (_, row) in zip(videos, table.iterrows(), strict=True)
         ],
@@ -166,30 +130,27 @@ def _find_originals(folder: Path, videos: set[str]) -> dict[str, Path]:
 def _read_ratings(path: Path) -> list[tuple[Key, Measures]]:
     """Read ratings by people, whole numbers from 1 to 5; an empty cell is a dimension not rated."""
     ratings: dict[tuple[Key, str], Measures] = {}
-    for where, row in read_user_table(path, _COLUMNS):
+    for where, row in user_table.read_user_table(path, _COLUMNS):
         key, rater = _key(row, where), _text(row, "rater", where)
         if (key, rater) in ratings:
             raise DataError(f"{where}: {rater!r:.80} rated {' '.join(key)!r:.120} twice")
-        given = {name: row[name] for name in DIMENSIONS if row.get(name) not in (None, "")}
+        given = {name: row[name] for name in rating.DIMENSIONS if row.get(name) not in (None, "")}
         for name, value in given.items():
-            if number_of(value) not in range(LOWEST, HIGHEST + 1):
+            if user_table.number_of(value) not in range(rating.LOWEST, rating.HIGHEST + 1):
                 raise DataError(
-                    f"{where}: expected a whole number from {LOWEST} to {HIGHEST} under {name}, "
-                    f"got {value!r:.80}"
+                    f"{where}: expected a whole number from {rating.LOWEST} to {rating.HIGHEST} "
+                    f"under {name}, got {value!r:.80}"
                 )
         ratings[key, rater] = {name: float(str(value)) for name, value in given.items()}
     if not ratings:
         raise DataError(f"{path}: expected ratings, got no row")
-    return [(key, rating) for (key, _), rating in ratings.items()]
+    return [(key, given) for (key, _), given in ratings.items()]
 
 
 def _read_captions(path: Path) -> dict[tuple[str, str], str]:
     """Read captions by captioner and video."""
-    captions = {}
-    for where, row in read_user_table(path, _COLUMNS):
-        captioner, _, video = _key(row, where)
-        captions[captioner, video] = _text(row, "caption", where)
-    return captions
+    rows = user_table.read_user_table(path, _COLUMNS)
+    return {_key(row, where)[::2]: _text(row, "caption", where) for where, row in rows}
 
 
 def _read_scores(paths: Sequence[Path]) -> Scores:
@@ -198,7 +159,7 @@ def _read_scores(paths: Sequence[Path]) -> Scores:
     Folders are named like the captioners; every metric of every task is a score.
     """
     if len(paths) == 1 and paths[0].suffix.lower() in (".csv", ".jsonl", ".json"):
-        return read_scores(paths[0], ["captioner"], is_strict=True)
+        return user_table.read_scores(paths[0], ["captioner"], is_strict=True)
     scores: Scores = {}
     for captioner in captioners_of(paths):
         for task in captioner.runs:
@@ -208,7 +169,7 @@ def _read_scores(paths: Sequence[Path]) -> Scores:
     return scores
 
 
-def _key(row: Row, where: str) -> Key:
+def _key(row: user_table.Row, where: str) -> Key:
     generator = row.get("generator")
     return (
         _text(row, "captioner", where),
@@ -217,8 +178,8 @@ def _key(row: Row, where: str) -> Key:
     )
 
 
-def _text(row: Row, column: str, where: str) -> str:
-    text = name_of(row.get(column))
+def _text(row: user_table.Row, column: str, where: str) -> str:
+    text = user_table.name_of(row.get(column))
     if not text:
         raise DataError(f"{where}: expected text under {column!r}, got {row.get(column)!r:.80}")
     return text
@@ -228,7 +189,7 @@ def _measured(
     videos: Mapping[Key, Path],
     originals: Mapping[str, Path],
     n_frames: int,
-    clip: ClipModel | None,
+    clip: similarity.ClipModel | None,
     captions: Mapping[tuple[str, str], str],
     log: Callable[[str], None],
 ) -> tuple[dict[Key, Measures], dict[str, Measures], dict[Key, str]]:
@@ -247,33 +208,31 @@ def _measured(
             reasons.update(dict.fromkeys(keys, f"no original is called {video!r:.80}"))
             continue
         try:
-            original = frames_of(originals[video], n_frames)
+            original = similarity.frames_of(originals[video], n_frames)
         except DataError as error:
             reasons.update(dict.fromkeys(keys, str(error)))
             continue
-        steady[video] = steadiness(original)
+        steady[video] = similarity.steadiness(original)
         embedding = None if clip is None else clip.of_frames(original)
         for key in keys:
             try:
-                frames = frames_of(videos[key], n_frames)
+                frames = similarity.frames_of(videos[key], n_frames)
             except DataError as error:
                 reasons[key] = str(error)
                 continue
-            values[key] = {**likeness(frames, original), **steadiness(frames)}
+            values[key] = {**similarity.likeness(frames, original), **similarity.steadiness(frames)}
             if clip is not None and embedding is not None:
-                made, caption = clip.of_frames(frames), captions.get((key[0], video))
-                values[key]["CLIP to original"] = cosine(made, embedding)
-                if caption is not None:
-                    values[key]["CLIP to caption"] = cosine(made, clip.of_text(caption))
+                made = clip.of_frames(frames)
+                values[key]["CLIP to original"] = similarity.cosine(made, embedding)
+                if caption := captions.get((key[0], video)):
+                    values[key]["CLIP to caption"] = similarity.cosine(made, clip.of_text(caption))
     return values, steady, reasons
 
 
 def _rated(who: str, ratings: Sequence[tuple[Key, Mapping[str, float]]]) -> pd.DataFrame:
     """Return each video's mean over raters along each dimension, and the mean of all dimensions."""
-    import pandas as pd
-
-    rows = [{**dict(zip(_KEY, key, strict=True)), **rating} for key, rating in ratings]
-    means = pd.DataFrame(rows, columns=[*_KEY, *DIMENSIONS]).groupby(_KEY).mean()
+    rows = [{**dict(zip(_KEY, key, strict=True)), **given} for key, given in ratings]
+    means = pd.DataFrame(rows, columns=[*_KEY, *rating.DIMENSIONS]).groupby(_KEY).mean()
     means["mean"] = means.mean(axis=1, skipna=False)
     return means.add_prefix(f"{who} ").dropna(axis=1, how="all")
 
@@ -304,27 +263,26 @@ def _correlations(means: Sequence[Document], scores: Scores) -> Iterator[Documen
     for row in means:
         for measure, value in row["means"].items():
             of_measures.setdefault((row["generator"], measure), {})[row["captioner"]] = value
-    for (generator, measure), values in of_measures.items():
-        for score, of_captioners in scores.items():
-            both = [captioner for captioner in values if captioner in of_captioners]
-            r = correlations(*([of[name] for name in both] for of in (values, of_captioners)))
-            few, same = f"fewer than {_FEWEST} captioners", "all captioners have the same value"
-            yield {
-                "generator": generator,
-                "measure": measure,
-                "score": score,
-                "r": None if isnan(r.pearson) else r.pearson,
-                "n_captioners": len(both),
-                "reason": "" if not isnan(r.pearson) else few if len(both) < _FEWEST else same,
-            }
+    few, same = f"fewer than {_FEWEST} captioners", "all captioners have the same value"
+    for (key, values), (score, scored) in product(of_measures.items(), scores.items()):
+        both = [captioner for captioner in values if captioner in scored]
+        r = correlations(*([of[name] for name in both] for of in (values, scored))).pearson
+        yield {
+            "generator": key[0],
+            "measure": key[1],
+            "score": score,
+            "r": None if isnan(r) else r,
+            "n_captioners": len(both),
+            "reason": "" if not isnan(r) else few if len(both) < _FEWEST else same,
+        }
 
 
 def _remarks(videos: Iterable[Key], rated: set[Key], scores: Scores) -> Iterator[str]:
     """Yield notes on what does not fit; a rated captioner that is missing is a misspelt name."""
-    of_captioners: dict[tuple[str, str], set[str]] = {}
-    for captioner, generator, video in videos:
-        of_captioners.setdefault((captioner, generator), set()).add(video)
-    captioners = {captioner for captioner, _ in of_captioners}
+    of_captioners: dict[tuple[str, ...], set[str]] = {}
+    for *key, video in videos:
+        of_captioners.setdefault(tuple(key), set()).add(video)
+    captioners = {captioner for captioner, *_ in videos}
     unknown = sorted({captioner for captioner, *_ in rated} - captioners)
     if unknown:
         raise DataError(
