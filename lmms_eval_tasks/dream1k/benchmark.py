@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.events import (
-    EventJudgement,
-    Reference,
-    judge_events,
-    silent_events,
-)
+from lmms_eval_captions.judges.protocols import events as protocol
+from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
@@ -73,8 +69,8 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
         "subjects": COUNT_BUCKETS,
     }
     counts_ahead = False
-    ask = staticmethod(judge_events)
-    silent = staticmethod(silent_events)
+    ask = staticmethod(protocol.judge_events)
+    silent = staticmethod(protocol.silent_events)
     output_tokens = {"events_extract": 90, "events_relation": 50}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:

@@ -8,12 +8,8 @@ from math import fsum
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.missed_events import (
-    BaseEvents,
-    ErrorJudgement,
-    judge_errors,
-    silent_errors,
-)
+from lmms_eval_captions.judges.protocols import missed_events as protocol
+from lmms_eval_captions.judges.protocols.missed_events import BaseEvents, ErrorJudgement
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
@@ -97,8 +93,8 @@ class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
     }
     headline = "total"
     headline_means = "errors per 100 base events: missed, incorrect and hallucinated"
-    judge = staticmethod(judge_errors)
-    silent = staticmethod(lambda question, run: (silent_errors(question, run),))
+    judge = staticmethod(protocol.judge_errors)
+    silent = staticmethod(lambda question, run: (protocol.silent_errors(question, run),))
     output_tokens = {"salmonn2_errors": 350}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:

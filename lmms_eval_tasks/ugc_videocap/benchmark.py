@@ -8,13 +8,8 @@ from pathlib import Path, PurePosixPath
 from statistics import fmean
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.caption_rating import (
-    RATED,
-    HumanCaption,
-    RatingJudgement,
-    rate_caption,
-    silent_rating,
-)
+from lmms_eval_captions.judges.protocols import caption_rating as protocol
+from lmms_eval_captions.judges.protocols.caption_rating import HumanCaption, RatingJudgement
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
@@ -32,7 +27,7 @@ _BEST: Final = 5.0
 
 
 def _mean_rating(judgement: RatingJudgement) -> Sequence[object]:
-    ratings = [getattr(judgement, dimension) for dimension in RATED]
+    ratings = [getattr(judgement, dimension) for dimension in protocol.RATED]
     return (None if None in ratings else fmean(ratings),)
 
 
@@ -89,12 +84,12 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
             values=_mean_rating,
             field="avg",
         ),
-        **{f"ugc_{name}": _dimension(name) for name in RATED},
+        **{f"ugc_{name}": _dimension(name) for name in protocol.RATED},
     }
     headline = "ugc_avg"
     headline_means = "mean rating of visual, audio and details, in % of 5"
-    judge = staticmethod(rate_caption)
-    silent = staticmethod(lambda question, run: (silent_rating(question, run),))
+    judge = staticmethod(protocol.rate_caption)
+    silent = staticmethod(lambda question, run: (protocol.silent_rating(question, run),))
     output_tokens = {"ugc_rating": 25}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
