@@ -36,12 +36,15 @@ def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
     >>> of_verdicts(counts)([["right", "wrong", "right", None]], [])
     [[(2.0, 3.0)]]
     """
+    return lambda videos, records: of_pairs(
+        [[None if v is None else counts[v] for v in video] for video in videos], records
+    )
 
-    def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
-        scored = ([counts[v] for v in video if v is not None] for video in videos)
-        return [[(fsum(p[0] for p in pairs), fsum(p[1] for p in pairs))] for pairs in scored]
 
-    return ratios
+def of_pairs(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
+    """Return the ratio of a metric whose values are what each question adds to its parts."""
+    scored = ([pair for pair in video if pair is not None] for video in videos)
+    return [[(fsum(p[0] for p in pairs), fsum(p[1] for p in pairs))] for pairs in scored]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,6 @@ class LmmsEvalSet:
     options: str
     category: str
     """Empty for the name of the dataset's configuration."""
-    question: str = "question"
-    answer: str = "answer"
 
 
 LMMS_EVAL_SETS: Final[Mapping[str, LmmsEvalSet]] = {
@@ -62,6 +60,7 @@ LMMS_EVAL_SETS: Final[Mapping[str, LmmsEvalSet]] = {
     "mvbench": LmmsEvalSet("mvbench/mvbench_*.yaml", "video", "candidates", ""),
 }
 """A further set is a line here and a YAML file with its stub."""
+_LETTERS: Final = "ABCDEFGHIJ"
 _LETTER: Final = re.compile(r"^\s*\(?([A-Z])[.):]\s*")
 _Row = tuple[str, str, dict[str, object]]
 """Video, its category, and one of its questions."""
@@ -144,7 +143,7 @@ def _of_lmms_eval(fields: LmmsEvalSet) -> _Rows:
         )
 
     def read(row: Mapping[str, Any], kind: str) -> _Row:
-        texts = row[fields.question], row[fields.options], row[fields.answer]
+        texts = row["question"], row[fields.options], row["answer"]
         category = row[fields.category] if fields.category else kind
         return _video(row, fields.video), "all", _question(*texts, category)
 
@@ -189,13 +188,11 @@ def _question(
         raise TypeError(f"expected a list of options, got {options!r:.80}")
     texts = [str(option).strip() for option in options]
     letters = [letter[1] if (letter := _LETTER.match(text)) else "" for text in texts]
-    if letters == list("ABCDEFGHIJ"[: len(texts)]):
+    if letters == list(_LETTERS[: len(texts)]):
         texts = [_LETTER.sub("", text) for text in texts]
     given = str(answer).strip()
-    name = given.strip("().").upper()
-    right = next((text for text in (given, _LETTER.sub("", given)) if text in texts), "")
-    if not right and len(name) == 1 and 0 <= "ABCDEFGHIJ".find(name) < len(texts):
-        right = texts["ABCDEFGHIJ".index(name)]
+    lettered = dict(zip(_LETTERS, texts, strict=False)).get(given.strip("().").upper(), "")
+    right = next((t for t in (given, _LETTER.sub("", given), lettered) if t in texts), "")
     if not right:
         raise ValueError(f"expected one of {texts!r:.80} or its letter, got {answer!r:.80}")
     if not 2 <= len(texts) <= protocol.MOST_OPTIONS or len(set(texts)) < len(texts):

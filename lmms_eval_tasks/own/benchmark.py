@@ -62,31 +62,22 @@ def documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
 
 
 def _strip(doc: Doc) -> Picture:
-    return _seen(
-        doc,
-        lambda path, cache: strips.frame_strip(path, cache=cache),
-        strips.strip_of_frames,
-    )
+    return _seen(doc, strips.frame_strip, strips.strip_of_frames)
 
 
 def _shown(doc: Doc, n_frames: int) -> Sequence[Picture]:
-    return _seen(
-        doc,
-        lambda path, cache: strips.shown_frames(path, n_frames, cache=cache),
-        lambda frames: strips.frames_shown(frames, n_frames),
-    )
+    of_file, of_frames = strips.shown_frames, strips.frames_shown
+    return _seen(doc, partial(of_file, n_frames=n_frames), partial(of_frames, n_frames=n_frames))
 
 
-def _seen(
-    doc: Doc, of_file: Callable[[Path, Path], T], of_frames: Callable[[Sequence[Any]], T]
-) -> T:
+def _seen(doc: Doc, of_file: Callable[..., T], of_frames: Callable[[Sequence[Any]], T]) -> T:
     """Return what the judge sees of a clip's file, or of its frames."""
     frames = doc.get("frames")
     try:
         if frames is None:
             frames = find_video(data_settings(), SOURCE, doc["video_id"])
         if isinstance(frames, (str, Path)):
-            return of_file(Path(frames), doc.get("cache") or data_settings().cache)
+            return of_file(Path(frames), cache=doc.get("cache") or data_settings().cache)
         return of_frames(frames)
     except DataError as error:
         raise DataError(f"no frames to show to the judge: {error}") from error
@@ -98,6 +89,7 @@ class OwnGVeval(gveval_tasks.GVevalBenchmark):
     name = "own"
     folder = Path(__file__).parent
     source = SOURCE
+    read = staticmethod(documents)
 
     def __init__(self, setting: Setting = "ref_free") -> None:
         self.scorer = GVeval(setting)
@@ -111,22 +103,10 @@ class OwnGVeval(gveval_tasks.GVevalBenchmark):
         )
         self.tasks = {task.name: task}
 
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
-        """Return a document for each clip."""
-        return documents(settings, task)
-
     def questions(self, doc: Doc) -> list[Comparison]:
         """Return the one question."""
         picture = partial(_strip, doc) if self.scorer.sees else None
         return [Comparison(self.scorer, doc.get("references", ()), picture)]
-
-
-def _no_frames(n_frames: int) -> Sequence[Picture]:
-    return [gveval_tasks.NO_PICTURE] * n_frames
-
-
-def _rating(judgement: RatingsJudgement, dimension: str) -> tuple[int | None]:
-    return (judgement.numbers.get(dimension),)
 
 
 def _metric(dimension: str) -> Metric:
@@ -136,7 +116,7 @@ def _metric(dimension: str) -> Metric:
         lowest=LOWEST,
         highest=HIGHEST,
         ratios=of_means(),
-        values=partial(_rating, dimension=dimension),
+        values=lambda judgement: (judgement.numbers.get(dimension),),
         field="scores",
     )
 
@@ -148,6 +128,7 @@ class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
     folder = Path(__file__).parent
     template = "_rating_template_yaml"
     source = SOURCE
+    read = staticmethod(documents)
     tasks = {
         "own_vllm_judge": Task(
             name="own_vllm_judge",
@@ -174,17 +155,13 @@ class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
     )
     output_tokens = {rating.PROMPT: 200}
 
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
-        """Return a document for each clip."""
-        return documents(settings, task)
-
     def questions(self, doc: Doc) -> list[ShownVideo]:
         """Return the one question."""
         return [ShownVideo(partial(_shown, doc))]
 
     def unseen(self, question: ShownVideo) -> ShownVideo:
         """Return the same question without its video."""
-        return replace(question, frames=_no_frames)
+        return replace(question, frames=lambda n_frames: [gveval_tasks.NO_PICTURE] * n_frames)
 
 
 OWN_GVEVAL: Final = OwnGVeval()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from math import fsum
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,13 +15,11 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Doc,
     Metric,
     Task,
-    Videos,
     over_questions,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
-from lmms_eval_captions.lmms_eval_tasks.ratios import NEITHER, Parts
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.ratios import of_pairs
 from lmms_eval_captions.metrics.event_errors import error_rate
 
 FILE: Final = "video_salmonn2_test.json"
@@ -38,22 +35,10 @@ def _values(*parts: str) -> Callable[[ErrorJudgement], Sequence[object]]:
     return read
 
 
-def _rate(rows: Sequence[Sequence[int] | None]) -> float:
-    return error_rate(row for row in rows if row is not None)
-
-
-def _ratios(videos: Videos, _records: Sequence[CaptionRecord]) -> list[Parts]:
-    scored = ([row for row in video if row is not None] for video in videos)
-    return [
-        [(fsum(row[0] for row in rows), fsum(row[1] for row in rows)) if rows else NEITHER]
-        for rows in scored
-    ]
-
-
 def _metric(*parts: str) -> Metric:
     return Metric(
-        score=over_questions(_rate),
-        ratios=_ratios,
+        score=over_questions(lambda rows: error_rate(row for row in rows if row is not None)),
+        ratios=of_pairs,
         values=_values(*parts),
         higher_is_better=False,
         highest=_MOST,

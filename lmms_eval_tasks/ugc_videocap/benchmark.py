@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
 from pathlib import Path, PurePosixPath
 from statistics import fmean
 from typing import Any, Final
@@ -16,11 +15,12 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Doc,
     Metric,
     Task,
-    over_questions,
+    over_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
+from lmms_eval_captions.metrics.vdc import mean_over_videos
 
 FILE: Final = "final_caption_qa.json"
 _BEST: Final = 5.0
@@ -31,18 +31,9 @@ def _mean_rating(judgement: RatingJudgement) -> Sequence[object]:
     return (None if None in ratings else fmean(ratings),)
 
 
-def _percent_of_best(ratings: Sequence[float | None]) -> float:
-    return 100 * _mean(ratings) / _BEST
-
-
-def _mean(ratings: Sequence[float | None]) -> float:
-    scored = [rating for rating in ratings if rating is not None]
-    return fmean(scored) if scored else nan
-
-
 def _dimension(name: str) -> Metric:
     return Metric(
-        score=over_questions(_mean),
+        score=over_videos(mean_over_videos),
         ratios=of_means(lambda rating: rating / _BEST),
         scale=_BEST,
         lowest=1.0,
@@ -78,7 +69,7 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
     }
     metrics = {
         "ugc_avg": Metric(
-            score=over_questions(_percent_of_best),
+            score=over_videos(lambda videos: 100 * mean_over_videos(videos) / _BEST),
             ratios=of_means(lambda rating: rating / _BEST),
             lowest=20.0,
             values=_mean_rating,

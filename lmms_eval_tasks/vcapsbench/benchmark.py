@@ -72,7 +72,7 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
     """
     path = files.find_file(settings, SOURCE, FILE)
     questions: dict[str, list[dict[str, str]]] = {}
-    malformed: list[tuple[str, object]] = []
+    malformed: list[str] = []
     for number, row in files.read_numbered_jsonl(path):
         video_id, texts = row.get("video_id"), row.get("qa")
         where = f"{path}, line {number}"
@@ -86,7 +86,7 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
         for text in texts:
             question = parse_question(text)
             if question is None:
-                malformed.append((video_id, text))
+                malformed.append(f"{video_id}: {text!r:.80}")
             else:
                 asked.append(question)
     if not any(questions.values()):
@@ -141,29 +141,21 @@ def _select(rows: Sequence[files.Row], keep: files.Keep) -> Iterator[files.Row]:
 
 
 def _report(
-    path: Path,
-    questions: Mapping[str, Sequence[Mapping[str, str]]],
-    malformed: Sequence[tuple[str, object]],
+    path: Path, questions: Mapping[str, list[dict[str, str]]], malformed: Sequence[str]
 ) -> None:
     """Log what was left out, and categories that the paper does not name."""
     n_strings = sum(map(len, questions.values())) + len(malformed)
     empty = [video_id for video_id, asked in questions.items() if not asked]
     categories = {question["category"] for asked in questions.values() for question in asked}
     other = sorted(categories - set(GROUP_OF))
-    findings = (
-        (
-            f"{len(malformed):,} of {n_strings:,} strings are not category*question*answer with "
-            "the answer yes or no and are left out, such as",
-            [f"{video_id}: {text!r:.80}" for video_id, text in malformed],
-        ),
-        (f"{len(empty):,} videos have no question and are left out, such as", empty),
-        (
-            f"{len(other):,} categories that the paper does not name count overall and in no "
-            "group:",
-            other,
-        ),
-    )
-    for finding, names in findings:
+    findings = {
+        f"{len(malformed):,} of {n_strings:,} strings are not category*question*answer with the "
+        "answer yes or no and are left out, such as": malformed,
+        f"{len(empty):,} videos have no question and are left out, such as": empty,
+        f"{len(other):,} categories that the paper does not name count overall and in no "
+        "group:": other,
+    }
+    for finding, names in findings.items():
         if names:
             logger.warning("{}: {} {}", path, finding, ", ".join(names[:_N_SHOWN]))
 
