@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -80,31 +78,6 @@ def test_the_three_scores_and_the_breakdown(
     assert list(breakdown["domains"]) == ["Nature", "Underwater"]
     assert list(breakdown["super_categories"]) == ["Knowledge"]
     assert any("Inferential" in line and "66.67" in line for line in logged)
-
-
-def test_an_item_holds_what_lmms_eval_needs(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """The caption's own score in percent where it has one, and every judgement, as JSON."""
-    server = serve()
-    server.reply = lambda prompt: "F" if "of b?" in prompt else _by_type(prompt)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    items = _process(_doc("a"), _doc("b"))
-    received = [pickle.loads(pickle.dumps(item)) for item in items["capf1"] + items["capp"]]  # noqa: S301
-    scores = [item.get("caption_score") for item in received]
-    assert scores == [pytest.approx(400 / 7), 0.0, pytest.approx(200 / 3), None]
-    assert received[0]["judgements"][2] == {
-        "category": "Causal Reasoning",
-        "question": "Causal Reasoning of a?",
-        "answer": "two",
-        "choice": "two",
-        "verdict": "true_positive",
-        "reply": "(B)",
-        "reason": None,
-        "run": 0,
-        "cached": False,
-    }
-    json.dumps(received)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import random
 import re
 from pathlib import Path
@@ -57,19 +56,6 @@ def test_submitting_does_not_wait_and_aggregating_does(
     record: dict[str, Any] = items["vdc_acc"][0]
     assert {j["verdict"] for j in record["judgements"]} <= {"yes", "no"}
     assert json.loads(json.dumps(record)) == record
-
-
-def test_records_travel_between_ranks_complete(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """Pickling a record waits for its judgements and takes the record along."""
-    server = serve(latency_s=0.1)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    item = _process("one")["vdc_acc"][0]
-    received = pickle.loads(pickle.dumps(item))  # noqa: S301
-    assert received.record.task == "vdc_camera"
-    assert len(received["judgements"]) == 3
-    assert received == item
 
 
 def test_a_temperature_of_ones_own_is_sent_and_in_the_signature(
