@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,19 +27,15 @@ _MOST: Final = 1000.0
 """Highest rate that an interval may reach; captions may invent more than there is."""
 
 
-def _values(*parts: str) -> Callable[[ErrorJudgement], Sequence[object]]:
-    def read(judgement: ErrorJudgement) -> Sequence[object]:
+def _metric(*parts: str) -> Metric:
+    def values(judgement: ErrorJudgement) -> Sequence[object]:
         counts = [getattr(judgement, part) for part in parts]
         return (None if None in counts else (sum(counts), judgement.n_events),)
 
-    return read
-
-
-def _metric(*parts: str) -> Metric:
     return Metric(
         score=over_questions(lambda rows: error_rate(row for row in rows if row is not None)),
         ratios=of_pairs,
-        values=_values(*parts),
+        values=values,
         higher_is_better=False,
         highest=_MOST,
         field=f"{'_'.join(parts)}_events",
