@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum, isnan
+from math import fsum
 from typing import Any, Final
+
+import numpy as np
 
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 
@@ -23,6 +25,8 @@ NUMERATOR: Final = (1.0, 1.0)
 DENOMINATOR: Final = (0.0, 1.0)
 """A verdict that counts in the denominator alone."""
 NEITHER: Final = (0.0, 0.0)
+_STEP: Final = 1e-5
+"""Share of a sum by which it changes for a derivative."""
 
 
 def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
@@ -32,12 +36,15 @@ def of_verdicts(counts: Mapping[str, tuple[float, float]]) -> Ratios:
     >>> of_verdicts(counts)([["right", "wrong", "right", None]], [])
     [[(2.0, 3.0)]]
     """
+    return lambda videos, records: of_pairs(
+        [[None if v is None else counts[v] for v in video] for video in videos], records
+    )
 
-    def ratios(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
-        scored = ([counts[v] for v in video if v is not None] for video in videos)
-        return [[(fsum(p[0] for p in pairs), fsum(p[1] for p in pairs))] for pairs in scored]
 
-    return ratios
+def of_pairs(videos: Sequence[Sequence[Any]], _records: Sequence[CaptionRecord]) -> list[Parts]:
+    """Return the ratio of a metric whose values are what each question adds to its parts."""
+    scored = ([pair for pair in video if pair is not None] for video in videos)
+    return [[(fsum(p[0] for p in pairs), fsum(p[1] for p in pairs))] for pairs in scored]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,44 +80,21 @@ class FunctionOfSums:
     ) -> list[Parts]:
         """Return each caption's linearised contribution as numerator, over 1."""
         rows = [[self.row_of(value) for value in video if value is not None] for video in videos]
-        sums = [[fsum(column) for column in zip(*video, strict=True)] for video in rows if video]
-        if not sums:
+        sums = np.array([np.sum(video, axis=0) for video in rows if video], np.float64)
+        if not sums.size:
             return [[NEITHER]] * len(rows)
-        value, effects = _value_and_influences(sums, self.value_of)
-        influence = iter(effects)
-        return [
-            [(value + len(sums) * next(influence), 1.0) if video else NEITHER] for video in rows
+        total = sums.sum(axis=0)
+        value, steps = self.value_of(total.tolist()), _STEP * total
+        changes = [
+            self.value_of((total + change).tolist()) - self.value_of((total - change).tolist())
+            for change in np.diag(steps)
         ]
+        # Source: infinitesimal jackknife (Jaeckel, 1972), its gradient by central differences.
+        effects = sums @ (changes / np.where(steps, 2 * steps, 1.0))
+        # They sum to 0 except for rounding.
+        influence = iter(len(sums) * (effects - effects.mean()))
+        return [[(value + float(next(influence)), 1.0) if video else NEITHER] for video in rows]
 
 
 of_means: Final = MeanOfMeans
 of_sums: Final = FunctionOfSums
-_STEP: Final = 1e-5
-"""Share of a sum by which it changes for a derivative."""
-
-
-def _value_and_influences(
-    rows: Sequence[Sequence[float]], value_of: SumsOf
-) -> tuple[float, list[float]]:
-    """Return a value of sums over captions, and each caption's first-order effect on it.
-
-    Source: infinitesimal jackknife (Jaeckel, 1972), its gradient by central differences.
-    """
-    sums = [fsum(column) for column in zip(*rows, strict=True)]
-    value = value_of(sums)
-    if isnan(value):
-        return value, [value] * len(rows)
-
-    def slope(index: int) -> float:
-        step = _STEP * sums[index]
-        above, below = (
-            value_of([*sums[:index], sums[index] + way, *sums[index + 1 :]])
-            for way in (step, -step)
-        )
-        return (above - below) / (2 * step) if step else 0.0
-
-    slopes = [slope(index) for index in range(len(sums))]
-    effects = [fsum(s * x for s, x in zip(slopes, row, strict=True)) for row in rows]
-    # They sum to 0 except for rounding.
-    rest = fsum(effects) / len(effects)
-    return value, [effect - rest for effect in effects]

@@ -119,6 +119,4 @@ def protocol_of(name: str) -> ClipProtocol:
         )
 
     task = benchmark.tasks[name]
-    return ClipProtocol(
-        name=name, benchmark=benchmark, task=task, needs=frozenset(), document=not_known
-    )
+    return ClipProtocol(benchmark=benchmark, task=task, needs=frozenset(), document=not_known)

@@ -14,14 +14,8 @@ from typing import Final, get_args
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.capquiz import (
-    LETTERS,
-    N_OPTIONS,
-    UNKNOWN,
-    Question,
-    judge_question,
-    silent_judgement,
-)
+from lmms_eval_captions.judges.protocols import capquiz as protocol
+from lmms_eval_captions.judges.protocols.capquiz import LETTERS, N_OPTIONS, UNKNOWN, Question
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import QuizJudgement, QuizOutcome
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
@@ -32,14 +26,8 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.data.files import (
-    Keep,
-    QuestionFile,
-    Row,
-    find_file,
-    of_json_lines,
-    read_numbered_jsonl,
-)
+from lmms_eval_captions.lmms_eval_tasks.data import files
+from lmms_eval_captions.lmms_eval_tasks.data.files import Row
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.metrics.capquiz import abstain, capf1, capp, capr
@@ -99,10 +87,10 @@ def read_videos(settings: DataSettings) -> list[Row]:
         DataError: If the file is missing, or something in it is not of the schema; the message
             names the line and the field.
     """
-    path = find_file(settings, SOURCE, FILE)
+    path = files.find_file(settings, SOURCE, FILE)
     lines: dict[str, int] = {}
     videos: list[Row] = []
-    for number, row in read_numbered_jsonl(path):
+    for number, row in files.read_numbered_jsonl(path):
         where, questions = f"{path}, line {number}, ", row.get("questions")
         video, domain = (_text(row, name, where) for name in ("video", "domain"))
         if lines.setdefault(video, number) != number:
@@ -170,15 +158,11 @@ def _text(row: Mapping[str, object], name: str, where: str) -> str:
     return value
 
 
-def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+def _select(rows: Sequence[Row], keep: files.Keep) -> Iterator[Row]:
     for row in rows:
         kept = [asked for asked in row["questions"] if keep(row["video"], asked["question"])]
         if kept:
             yield {**row, "questions": kept}
-
-
-QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
-"""One for both tasks."""
 
 
 def _task(name: str, prompt: str, *, caption_chars: int) -> Task:
@@ -212,7 +196,7 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
-    question_file = QUESTION_FILE
+    question_file = files.QuestionFile(lambda _fields: FILE, files.of_json_lines(_select))
     name_fields = ("video",)
     tasks = {
         "capquiz": _task("capquiz", "standard", caption_chars=600),
@@ -240,8 +224,8 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
         "super_categories": tuple(DOMAINS),
         "domains": tuple(SUPER_OF),
     }
-    judge = staticmethod(judge_question)
-    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge = staticmethod(protocol.judge_question)
+    silent = staticmethod(lambda question, run: [protocol.silent_judgement(question, run)])
     judge_check = check_of_answers(
         {"true_positive": 1.0}, silent=[LETTERS[N_OPTIONS]], said=_letter
     )
@@ -280,10 +264,8 @@ def _clip_document(clip: Clip) -> Doc:
 
 PROTOCOLS: Final = (
     ClipProtocol(
-        name="capquiz",
         benchmark=CAPQUIZ,
         task=replace(CAPQUIZ.tasks["capquiz"], fields={}, extras={}),
-        needs=frozenset({"questions"}),
         document=_clip_document,
     ),
 )

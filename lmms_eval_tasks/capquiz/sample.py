@@ -45,21 +45,12 @@ def _quiz(scene: Scene, number: int) -> list[dict[str, object]]:
     """Return the questions of one clip; the clip's number moves the right option."""
     shot, main, colors = scene.shots[0], scene.main, get_args(Color)
     objects = [with_article(f"{c} {s}") for c in colors[-4:] for s in ("circle", "square")]
+    name, number_of = with_article(main.name), NUMBERS[len(shot.things)]
     asked: list[tuple[str, str, str, Sequence[str]]] = [
-        (
-            "Entity",
-            "What is the main object at the start of the video?",
-            with_article(main.name),
-            objects,
-        ),
+        ("Entity", "What is the main object at the start of the video?", name, objects),
         ("Attribute", "What color is the main object at the start?", main.color, colors),
         ("Setting", "What color is the background at the start?", shot.background, colors),
-        (
-            "Attribute",
-            "How many objects are there at the start?",
-            NUMBERS[len(shot.things)],
-            NUMBERS[1:],
-        ),
+        ("Attribute", "How many objects are there at the start?", number_of, NUMBERS[1:]),
         ("Action", "How does the main object move in the scene?", motion(main), _MOTIONS),
         ("Action", "What does the camera do?", CAMERA[shot.camera], list(CAMERA.values())),
         ("Event", "What happens in the video?", event(scene) or _EVENTS[0], _EVENTS),

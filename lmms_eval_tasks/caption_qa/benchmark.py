@@ -13,14 +13,8 @@ from typing import Any, Final, get_args
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.caption_qa import (
-    MOST_OPTIONS,
-    ChoiceJudgement,
-    ChoiceQuestion,
-    Outcome,
-    judge_choice,
-    silent_choice,
-)
+from lmms_eval_captions.judges.protocols import caption_qa as protocol
+from lmms_eval_captions.judges.protocols.caption_qa import ChoiceJudgement, ChoiceQuestion
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
@@ -29,12 +23,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     pooled,
     read_plain_yaml,
 )
-from lmms_eval_captions.lmms_eval_tasks.data.files import (
-    find_file,
-    local_root,
-    read_json_list,
-    read_numbered_jsonl,
-)
+from lmms_eval_captions.lmms_eval_tasks.data import files
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.metrics.caption_qa import qa_accuracy, qa_coverage, qa_precision
@@ -61,8 +50,6 @@ class LmmsEvalSet:
     options: str
     category: str
     """Empty for the name of the dataset's configuration."""
-    question: str = "question"
-    answer: str = "answer"
 
 
 LMMS_EVAL_SETS: Final[Mapping[str, LmmsEvalSet]] = {
@@ -73,6 +60,7 @@ LMMS_EVAL_SETS: Final[Mapping[str, LmmsEvalSet]] = {
     "mvbench": LmmsEvalSet("mvbench/mvbench_*.yaml", "video", "candidates", ""),
 }
 """A further set is a line here and a YAML file with its stub."""
+_LETTERS: Final = "ABCDEFGHIJ"
 _LETTER: Final = re.compile(r"^\s*\(?([A-Z])[.):]\s*")
 _Row = tuple[str, str, dict[str, object]]
 """Video, its category, and one of its questions."""
@@ -115,8 +103,8 @@ def read_set(settings: DataSettings, name: str) -> list[dict[str, object]]:
 
 
 def _daily_omni(settings: DataSettings) -> _Rows:
-    path = find_file(settings, SOURCE, DAILY_OMNI)
-    rows = read_json_list(path, of="videos")
+    path = files.find_file(settings, SOURCE, DAILY_OMNI)
+    rows = files.read_json_list(path, of="videos")
     if not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path}: expected a JSON list of videos, got {rows!r:.80}")
 
@@ -130,18 +118,18 @@ def _daily_omni(settings: DataSettings) -> _Rows:
 
 
 def _is_local(settings: DataSettings, file: str) -> bool:
-    root = local_root(settings)
+    root = files.local_root(settings)
     return root is not None and (root / SOURCE.benchmark / file).is_file()
 
 
 def _custom(settings: DataSettings, file: str) -> _Rows:
-    path = find_file(settings, SOURCE, file)
+    path = files.find_file(settings, SOURCE, file)
 
     def read(row: Mapping[str, Any]) -> _Row:
         texts = row["question"], row["options"], row["answer"], row.get("category", "all")
         return str(row["video"]), "all", _question(*texts)
 
-    for number, row in read_numbered_jsonl(path):
+    for number, row in files.read_numbered_jsonl(path):
         yield f"{path}, line {number}", partial(read, row)
 
 
@@ -155,7 +143,7 @@ def _of_lmms_eval(fields: LmmsEvalSet) -> _Rows:
         )
 
     def read(row: Mapping[str, Any], kind: str) -> _Row:
-        texts = row[fields.question], row[fields.options], row[fields.answer]
+        texts = row["question"], row[fields.options], row["answer"]
         category = row[fields.category] if fields.category else kind
         return _video(row, fields.video), "all", _question(*texts, category)
 
@@ -200,17 +188,17 @@ def _question(
         raise TypeError(f"expected a list of options, got {options!r:.80}")
     texts = [str(option).strip() for option in options]
     letters = [letter[1] if (letter := _LETTER.match(text)) else "" for text in texts]
-    if letters == list("ABCDEFGHIJ"[: len(texts)]):
+    if letters == list(_LETTERS[: len(texts)]):
         texts = [_LETTER.sub("", text) for text in texts]
     given = str(answer).strip()
-    name = given.strip("().").upper()
-    right = next((text for text in (given, _LETTER.sub("", given)) if text in texts), "")
-    if not right and len(name) == 1 and 0 <= "ABCDEFGHIJ".find(name) < len(texts):
-        right = texts["ABCDEFGHIJ".index(name)]
+    lettered = dict(zip(_LETTERS, texts, strict=False)).get(given.strip("().").upper(), "")
+    right = next((t for t in (given, _LETTER.sub("", given), lettered) if t in texts), "")
     if not right:
         raise ValueError(f"expected one of {texts!r:.80} or its letter, got {answer!r:.80}")
-    if not 2 <= len(texts) <= MOST_OPTIONS or len(set(texts)) < len(texts):
-        raise ValueError(f"expected 2 to {MOST_OPTIONS} different options, got {texts!r:.80}")
+    if not 2 <= len(texts) <= protocol.MOST_OPTIONS or len(set(texts)) < len(texts):
+        raise ValueError(
+            f"expected 2 to {protocol.MOST_OPTIONS} different options, got {texts!r:.80}"
+        )
     return {
         "question": str(question), "options": texts, "answer": right, "category": str(category),
     }  # fmt: skip
@@ -246,7 +234,7 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
         "qa_accuracy": pooled(
             qa_accuracy,
             {"right": NUMERATOR, "wrong": DENOMINATOR, "unknown": DENOMINATOR},
-            labels=get_args(Outcome),
+            labels=get_args(protocol.Outcome),
         ),
         "qa_coverage": pooled(
             qa_coverage, {"right": NUMERATOR, "wrong": NUMERATOR, "unknown": DENOMINATOR}
@@ -260,8 +248,8 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
     right = frozenset({"right"})
     missed = frozenset({"unknown"})
     wrong = frozenset({"wrong"})
-    judge = staticmethod(judge_choice)
-    silent = staticmethod(lambda question, run: (silent_choice(question, run),))
+    judge = staticmethod(protocol.judge_choice)
+    silent = staticmethod(lambda question, run: (protocol.silent_choice(question, run),))
     output_tokens = {"caption_qa_answer": 2}
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:

@@ -5,12 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.events import (
-    EventJudgement,
-    Reference,
-    judge_events,
-    silent_events,
-)
+from lmms_eval_captions.judges.protocols import events as protocol
+from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
@@ -51,8 +47,8 @@ class CareBench(Benchmark[Reference, EventJudgement]):
     headline = "care_action_f1"
     headline_means = "% harmonic mean of recall and precision of events"
     counts_ahead = False
-    ask = staticmethod(judge_events)
-    silent = staticmethod(silent_events)
+    ask = staticmethod(protocol.judge_events)
+    silent = staticmethod(protocol.silent_events)
     output_tokens = {
         "events_extract": 90, "events_relation": 50, "objects_extract": 90, "objects_relation": 70,
     }  # fmt: skip

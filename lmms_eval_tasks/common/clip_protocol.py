@@ -5,10 +5,10 @@ Protocols are found as ``PROTOCOLS`` in ``benchmark.py`` of a benchmark's folder
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
@@ -18,7 +18,6 @@ Need = Literal["questions", "reference", "video"]
 Frames = str | Path | Sequence[Any]
 """File of a video, or its frames in order of time: pictures of PIL, or arrays of shape
 (height, width, 3), RGB, unsigned bytes."""
-_SHOWN: Final = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +38,17 @@ class Clip:
 class ClipProtocol:
     """A benchmark's way of scoring captions, for clips of the user's."""
 
-    name: str
     benchmark: Benchmark[Any, Any]
     task: Task
-    """Task of the clips; its name is in their signature."""
-    needs: frozenset[Need]
+    """Task of the clips; its name is the protocol's, and in their signature."""
+    needs: frozenset[Need] = frozenset({"questions"})
     document: Callable[[Clip], Doc]
     """Makes a document of the benchmark from a clip. Raises :class:`DataError` if it cannot."""
+
+    @property
+    def name(self) -> str:
+        """Name of the protocol."""
+        return self.task.name
 
     def document_of(self, clip: Clip) -> Doc:
         """Return the clip as a document of the benchmark.
@@ -54,27 +57,18 @@ class ClipProtocol:
             DataError: If input is missing or not of the official form; the message names the
                 question.
         """
+        inputs: dict[Need, tuple[bool, str]] = {
+            "questions": (bool(clip.questions), "at least one question"),
+            "reference": (any(map(str.strip, clip.references)), "at least one reference caption"),
+            "video": (clip.frames is not None, "the video or frames"),
+        }
         for need in sorted(self.needs):
-            if not _has(clip, need):
-                raise DataError(f"{self.name}: expected {_WORDS[need]} of the clip, got none")
+            has_it, words = inputs[need]
+            if not has_it:
+                raise DataError(f"{self.name}: expected {words} of the clip, got none")
         return self.document(clip)
-
-
-_WORDS: Final[Mapping[Need, str]] = {
-    "questions": "at least one question",
-    "reference": "at least one reference caption",
-    "video": "the video or frames",
-}
-
-
-def _has(clip: Clip, need: Need) -> bool:
-    if need == "questions":
-        return bool(clip.questions)
-    if need == "reference":
-        return any(reference.strip() for reference in clip.references)
-    return clip.frames is not None
 
 
 def shown(value: object) -> str:
     """Return an unexpected value for messages, cut if it is long."""
-    return f"{value!r}"[:_SHOWN]
+    return f"{value!r:.160}"

@@ -65,11 +65,11 @@ def _share(values: Callable[[EventJudgement], Sequence[object]], field: str) -> 
 
 
 def _mean(videos: Videos, records: Sequence[CaptionRecord]) -> float:
-    return mean_over_sources(_shares(videos), _sources(records))
+    return mean_over_sources(*_by_source(videos, records))
 
 
 def _mean_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> list[Parts]:
-    return [[pair] for pair in weighted_shares(_shares(videos), _sources(records))]
+    return [[pair] for pair in weighted_shares(*_by_source(videos, records))]
 
 
 def _f1(videos: Videos, records: Sequence[CaptionRecord]) -> float:
@@ -78,13 +78,8 @@ def _f1(videos: Videos, records: Sequence[CaptionRecord]) -> float:
 
 
 def _f1_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> Sequence[Parts]:
-    recall, precision = (
-        weighted_shares(_shares(side), _sources(records)) for side in _sides(videos)
-    )
-    rows = [
-        (*of_recall, *of_precision)
-        for of_recall, of_precision in zip(recall, precision, strict=True)
-    ]
+    sides = [weighted_shares(*_by_source(side, records)) for side in _sides(videos)]
+    rows = [(*recall, *precision) for recall, precision in zip(*sides, strict=True)]
     return of_sums(_f1_of_sums)([[row] if any(row) else [None] for row in rows], records)
 
 
@@ -100,9 +95,9 @@ def _sides(videos: Videos) -> tuple[list[Sequence[Any]], list[Sequence[Any]]]:
     return [video[::2] for video in videos], [video[1::2] for video in videos]
 
 
-def _shares(videos: Videos) -> list[float | None]:
-    return [clip_share(video) for video in videos]
-
-
-def _sources(records: Sequence[CaptionRecord]) -> list[str]:
-    return [str(record.fields.get("source", "")) for record in records]
+def _by_source(
+    videos: Videos, records: Sequence[CaptionRecord]
+) -> tuple[list[float | None], list[str]]:
+    """Return each clip's share of entailed events and its source."""
+    sources = [str(record.fields.get("source", "")) for record in records]
+    return [clip_share(video) for video in videos], sources

@@ -273,18 +273,29 @@ class QuestionFile:
     left. The benchmark has read the file before; raises ``DataError`` if that fails now."""
 
 
-def read_pair(value: object, *optional: str, where: str) -> dict[str, str]:
-    """Return a ``question`` with its ``answer`` and optional texts, which are empty if missing.
+def read_pairs(
+    value: object,
+    *optional: str,
+    where: str,
+    form: str = "a list of question-answer pairs",
+) -> list[dict[str, str]]:
+    """Return each ``question`` with its ``answer`` and optional texts, which are empty if missing.
 
     Raises:
-        DataError: If it is not of that form; the message begins with ``where``.
+        DataError: If they are not of that form; the message begins with ``where``.
     """
-    if not isinstance(value, dict) or not {"question", "answer"} <= set(value):
-        raise DataError(f"{where}: expected 'question' and 'answer', got {value!r:.80}")
-    pair = {name: value.get(name, "") for name in ("question", "answer", *optional)}
-    if not all(isinstance(text, str) for text in pair.values()):
-        raise DataError(f"{where}: expected text, got {pair!r:.120}")
-    return pair
+    if not isinstance(value, list):
+        raise DataError(f"{where}: expected {form}, got {value!r:.80}")
+    pairs = []
+    for number, row in enumerate(value, 1):
+        at = f"{where}, question {number}"
+        if not isinstance(row, dict) or not {"question", "answer"} <= set(row):
+            raise DataError(f"{at}: expected 'question' and 'answer', got {row!r:.80}")
+        pair = {name: row.get(name, "") for name in ("question", "answer", *optional)}
+        if not all(isinstance(text, str) for text in pair.values()):
+            raise DataError(f"{at}: expected text, got {pair!r:.120}")
+        pairs.append(pair)
+    return pairs
 
 
 def of_json_lines(

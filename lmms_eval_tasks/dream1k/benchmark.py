@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.events import (
-    EventJudgement,
-    Reference,
-    judge_events,
-    silent_events,
-)
+from lmms_eval_captions.judges.protocols import events as protocol
+from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
@@ -28,15 +24,6 @@ SOURCES: Final = (
 )  # fmt: skip
 EVENT_BUCKETS: Final = ("<=3", "4-5", "6-7", ">=8")
 COUNT_BUCKETS: Final = ("<=1", "2", "3", ">=4")
-
-
-def bucket(n: int, largest: Sequence[int], names: Sequence[str]) -> str:
-    """Return the name of the first bucket whose largest number is not below ``n``.
-
-    >>> bucket(6, (3, 5, 7), EVENT_BUCKETS), bucket(9, (3, 5, 7), EVENT_BUCKETS)
-    ('6-7', '>=8')
-    """
-    return next((name for edge, name in zip(largest, names, strict=False) if n <= edge), names[-1])
 
 
 class Dream1k(Benchmark[Reference, EventJudgement]):
@@ -73,8 +60,8 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
         "subjects": COUNT_BUCKETS,
     }
     counts_ahead = False
-    ask = staticmethod(judge_events)
-    silent = staticmethod(silent_events)
+    ask = staticmethod(protocol.judge_events)
+    silent = staticmethod(protocol.silent_events)
     output_tokens = {"events_extract": 90, "events_relation": 50}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
@@ -94,9 +81,9 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
         """Return source and buckets of the clip."""
         return {
             "sources": doc["source"],
-            "events": bucket(len(doc["events"]), (3, 5, 7), EVENT_BUCKETS),
-            "shots": bucket(doc["n_shots"], (1, 2, 3), COUNT_BUCKETS),
-            "subjects": bucket(doc["n_subjects"], (1, 2, 3), COUNT_BUCKETS),
+            "events": EVENT_BUCKETS[bisect_left((3, 5, 7), len(doc["events"]))],
+            "shots": COUNT_BUCKETS[bisect_left((1, 2, 3), doc["n_shots"])],
+            "subjects": COUNT_BUCKETS[bisect_left((1, 2, 3), doc["n_subjects"])],
         }
 
     def fields(self, doc: Doc, _caption: str | None) -> dict[str, object]:

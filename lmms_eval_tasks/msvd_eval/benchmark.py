@@ -86,10 +86,6 @@ def _select(path: Path, keep: Keep) -> str:
     return json.dumps(kept, ensure_ascii=False)
 
 
-QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, _select)
-"""One for all settings."""
-
-
 def _item(video_id: str, row: object, path: Path) -> Item:
     where = f"{path}, video {video_id!r:.80}"
     if not isinstance(row, dict) or not {"vname", "ref"} <= set(row):
@@ -121,7 +117,7 @@ class MsvdEval(GVevalBenchmark):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
-    question_file = QUESTION_FILE
+    question_file = QuestionFile(lambda _fields: FILE, _select)
     name_fields = ("video_id", "vname")
 
     def __init__(self, sampling: Sampling = "first_middle_last") -> None:

@@ -13,35 +13,21 @@ from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.protocols import video_rating as rating
 from lmms_eval_captions.judges.protocols.gveval import GVeval, Setting
-from lmms_eval_captions.judges.protocols.video_rating import (
-    DIMENSIONS,
-    HIGHEST,
-    LOWEST,
-    PROMPT,
-    ShownVideo,
-    judge_video,
-)
+from lmms_eval_captions.judges.protocols.video_rating import HIGHEST, LOWEST, ShownVideo
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import RatingsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Metric, Task, over_videos
+from lmms_eval_captions.lmms_eval_tasks.common import gveval_tasks
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol, Need
-from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import (
-    NO_PICTURE,
-    Comparison,
-    GVevalBenchmark,
-)
+from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import Comparison
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_video, list_videos
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.gveval import mean_rating
-from lmms_eval_captions.model_wrappers.video.frame_strip import (
-    frame_strip,
-    frames_shown,
-    shown_frames,
-    strip_of_frames,
-)
+from lmms_eval_captions.model_wrappers.video import frame_strip as strips
 
 T = TypeVar("T")
 
@@ -76,38 +62,34 @@ def documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
 
 
 def _strip(doc: Doc) -> Picture:
-    return _seen(doc, lambda path, cache: frame_strip(path, cache=cache), strip_of_frames)
+    return _seen(doc, strips.frame_strip, strips.strip_of_frames)
 
 
 def _shown(doc: Doc, n_frames: int) -> Sequence[Picture]:
-    return _seen(
-        doc,
-        lambda path, cache: shown_frames(path, n_frames, cache=cache),
-        lambda frames: frames_shown(frames, n_frames),
-    )
+    of_file, of_frames = strips.shown_frames, strips.frames_shown
+    return _seen(doc, partial(of_file, n_frames=n_frames), partial(of_frames, n_frames=n_frames))
 
 
-def _seen(
-    doc: Doc, of_file: Callable[[Path, Path], T], of_frames: Callable[[Sequence[Any]], T]
-) -> T:
+def _seen(doc: Doc, of_file: Callable[..., T], of_frames: Callable[[Sequence[Any]], T]) -> T:
     """Return what the judge sees of a clip's file, or of its frames."""
     frames = doc.get("frames")
     try:
         if frames is None:
             frames = find_video(data_settings(), SOURCE, doc["video_id"])
         if isinstance(frames, (str, Path)):
-            return of_file(Path(frames), doc.get("cache") or data_settings().cache)
+            return of_file(Path(frames), cache=doc.get("cache") or data_settings().cache)
         return of_frames(frames)
     except DataError as error:
         raise DataError(f"no frames to show to the judge: {error}") from error
 
 
-class OwnGVeval(GVevalBenchmark):
+class OwnGVeval(gveval_tasks.GVevalBenchmark):
     """Scores of captions of the user's clips; in tasks, without references."""
 
     name = "own"
     folder = Path(__file__).parent
     source = SOURCE
+    read = staticmethod(documents)
 
     def __init__(self, setting: Setting = "ref_free") -> None:
         self.scorer = GVeval(setting)
@@ -121,22 +103,10 @@ class OwnGVeval(GVevalBenchmark):
         )
         self.tasks = {task.name: task}
 
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
-        """Return a document for each clip."""
-        return documents(settings, task)
-
     def questions(self, doc: Doc) -> list[Comparison]:
         """Return the one question."""
         picture = partial(_strip, doc) if self.scorer.sees else None
         return [Comparison(self.scorer, doc.get("references", ()), picture)]
-
-
-def _no_frames(n_frames: int) -> Sequence[Picture]:
-    return [NO_PICTURE] * n_frames
-
-
-def _rating(judgement: RatingsJudgement, dimension: str) -> tuple[int | None]:
-    return (judgement.numbers.get(dimension),)
 
 
 def _metric(dimension: str) -> Metric:
@@ -146,7 +116,7 @@ def _metric(dimension: str) -> Metric:
         lowest=LOWEST,
         highest=HIGHEST,
         ratios=of_means(),
-        values=partial(_rating, dimension=dimension),
+        values=lambda judgement: (judgement.numbers.get(dimension),),
         field="scores",
     )
 
@@ -158,19 +128,20 @@ class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
     folder = Path(__file__).parent
     template = "_rating_template_yaml"
     source = SOURCE
+    read = staticmethod(documents)
     tasks = {
         "own_vllm_judge": Task(
             name="own_vllm_judge",
             fields={"judge": "vllm_judge"},
             caption_prompt="own_caption.own",
-            judge_prompts=(PROMPT,),
+            judge_prompts=(rating.PROMPT,),
             caption_chars=600,
         )
     }
-    metrics = {name: _metric(name) for name in DIMENSIONS}
+    metrics = {name: _metric(name) for name in rating.DIMENSIONS}
     headline = "overall"
     headline_means = "mean of the judge's ratings of how good the caption is as a whole, 1 to 5"
-    judge = staticmethod(judge_video)
+    judge = staticmethod(rating.judge_video)
     judge_check = JudgeCheck(
         # No caption of the user's clips is known to be right, so there is no anchor.
         tell=lambda _question: "",
@@ -180,13 +151,9 @@ class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
             else None
         ),
         said=lambda _question, judgement: "/".join(map(str, judgement.numbers.values())) or None,
-        silent=frozenset({"/".join(str(LOWEST) for _ in DIMENSIONS)}),
+        silent=frozenset({"/".join(str(LOWEST) for _ in rating.DIMENSIONS)}),
     )
-    output_tokens = {PROMPT: 200}
-
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
-        """Return a document for each clip."""
-        return documents(settings, task)
+    output_tokens = {rating.PROMPT: 200}
 
     def questions(self, doc: Doc) -> list[ShownVideo]:
         """Return the one question."""
@@ -194,7 +161,7 @@ class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
 
     def unseen(self, question: ShownVideo) -> ShownVideo:
         """Return the same question without its video."""
-        return replace(question, frames=_no_frames)
+        return replace(question, frames=lambda n_frames: [gveval_tasks.NO_PICTURE] * n_frames)
 
 
 OWN_GVEVAL: Final = OwnGVeval()
@@ -213,7 +180,6 @@ def _document(clip: Clip) -> Doc:
 def _protocol(name: str, benchmark: Benchmark[Any, Any], *needs: Need) -> ClipProtocol:
     (task,) = benchmark.tasks.values()
     return ClipProtocol(
-        name=name,
         benchmark=benchmark,
         task=replace(task, name=name, fields={}),
         needs=frozenset(needs),

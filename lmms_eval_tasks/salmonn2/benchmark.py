@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from math import fsum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.missed_events import (
-    BaseEvents,
-    ErrorJudgement,
-    judge_errors,
-    silent_errors,
-)
+from lmms_eval_captions.judges.protocols import missed_events as protocol
+from lmms_eval_captions.judges.protocols.missed_events import BaseEvents, ErrorJudgement
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
     Metric,
     Task,
-    Videos,
     over_questions,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
-from lmms_eval_captions.lmms_eval_tasks.ratios import NEITHER, Parts
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
+from lmms_eval_captions.lmms_eval_tasks.ratios import of_pairs
 from lmms_eval_captions.metrics.event_errors import error_rate
 
 FILE: Final = "video_salmonn2_test.json"
@@ -34,31 +27,15 @@ _MOST: Final = 1000.0
 """Highest rate that an interval may reach; captions may invent more than there is."""
 
 
-def _values(*parts: str) -> Callable[[ErrorJudgement], Sequence[object]]:
-    def read(judgement: ErrorJudgement) -> Sequence[object]:
+def _metric(*parts: str) -> Metric:
+    def values(judgement: ErrorJudgement) -> Sequence[object]:
         counts = [getattr(judgement, part) for part in parts]
         return (None if None in counts else (sum(counts), judgement.n_events),)
 
-    return read
-
-
-def _rate(rows: Sequence[Sequence[int] | None]) -> float:
-    return error_rate(row for row in rows if row is not None)
-
-
-def _ratios(videos: Videos, _records: Sequence[CaptionRecord]) -> list[Parts]:
-    scored = ([row for row in video if row is not None] for video in videos)
-    return [
-        [(fsum(row[0] for row in rows), fsum(row[1] for row in rows)) if rows else NEITHER]
-        for rows in scored
-    ]
-
-
-def _metric(*parts: str) -> Metric:
     return Metric(
-        score=over_questions(_rate),
-        ratios=_ratios,
-        values=_values(*parts),
+        score=over_questions(lambda rows: error_rate(row for row in rows if row is not None)),
+        ratios=of_pairs,
+        values=values,
         higher_is_better=False,
         highest=_MOST,
         field=f"{'_'.join(parts)}_events",
@@ -97,8 +74,8 @@ class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
     }
     headline = "total"
     headline_means = "errors per 100 base events: missed, incorrect and hallucinated"
-    judge = staticmethod(judge_errors)
-    silent = staticmethod(lambda question, run: (silent_errors(question, run),))
+    judge = staticmethod(protocol.judge_errors)
+    silent = staticmethod(lambda question, run: (protocol.silent_errors(question, run),))
     output_tokens = {"salmonn2_errors": 350}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:

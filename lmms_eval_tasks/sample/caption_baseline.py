@@ -125,15 +125,13 @@ def _objects(shot: SeenShot) -> list[str]:
 
 def _alike(things: Sequence[SeenObject]) -> str:
     """Return a sentence about objects that look and move alike."""
-    first, is_one = things[0], len(things) == 1
-    name = f"{first.color} {first.shape or 'area'}"
+    first, name = things[0], f"{things[0].color} {things[0].shape or 'area'}"
     subject = f"{with_article(name)} {position(first.center)}"
-    predicates = {None: "is visible", "still": "does not move"}
-    predicate = predicates.get(first.motion, f"moves {first.motion}")
-    if not is_one:
+    visible, still, moving = "is visible", "does not move", f"moves {first.motion}"
+    if len(things) > 1:
         subject = f"{NUMBERS[len(things)]} {name}s"
-        predicates = {None: "are visible", "still": "do not move"}
-        predicate = predicates.get(first.motion, f"move {first.motion}")
+        visible, still, moving = "are visible", "do not move", f"move {first.motion}"
+    predicate = {None: visible, "still": still}.get(first.motion, moving)
     return f"{subject[0].upper()}{subject[1:]} {predicate}."
 
 

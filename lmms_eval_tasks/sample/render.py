@@ -14,7 +14,7 @@ from lmms_eval_captions.lmms_eval_tasks.sample.scenes import RGB, Scene, Shot, T
 
 Place = Callable[[float, float], tuple[int, int]]
 
-WIDTH, HEIGHT, FPS = 320, 240, 24
+WIDTH, HEIGHT, FPS, DURATION_S = 320, 240, 24, 2.5
 
 _TRAVEL: Final = 0.55
 """Distance that a moving thing covers, as a share of the frame's side along its way."""
@@ -47,7 +47,7 @@ def write_video(scene: Scene, path: Path) -> None:
 
 def frames(scene: Scene) -> Iterator[NDArray[np.uint8]]:
     """Yield every frame of a scene, shape (HEIGHT, WIDTH, 3), RGB."""
-    n_frames = round(scene.duration_s * FPS / len(scene.shots))
+    n_frames = round(DURATION_S * FPS / len(scene.shots))
     for shot in scene.shots:
         for index in range(n_frames):
             yield _picture(shot, index / (n_frames - 1))
@@ -73,7 +73,7 @@ def _picture(shot: Shot, progress: float) -> NDArray[np.uint8]:
     for thing in shot.things:
         _draw(canvas, thing, progress, place, zoom)
     if shot.text:
-        _write(canvas, shot.text, RGB[shot.text_color])
+        _write(canvas, shot.text)
     change = (1.0 - _DIM) * progress
     brightness = {"darker": 1.0 - change, "brighter": _DIM + change}.get(shot.light, 1.0)
     return np.asarray(canvas * brightness, dtype=np.uint8)
@@ -107,10 +107,10 @@ def _draw(
         cv2.rectangle(canvas, (column - wide, row - half), (column + wide, row + half), color, -1)
 
 
-def _write(canvas: NDArray[np.uint8], text: str, color: tuple[int, int, int]) -> None:
+def _write(canvas: NDArray[np.uint8], text: str) -> None:
     import cv2
 
     font, scale, thickness = cv2.FONT_HERSHEY_SIMPLEX, 1.8, 5
     (wide, high), _ = cv2.getTextSize(text, font, scale, thickness)
     corner = ((WIDTH - wide) // 2, round(0.22 * HEIGHT) + high // 2)
-    cv2.putText(canvas, text, corner, font, scale, color, thickness, cv2.LINE_AA)
+    cv2.putText(canvas, text, corner, font, scale, RGB["white"], thickness, cv2.LINE_AA)

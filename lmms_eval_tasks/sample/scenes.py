@@ -9,7 +9,6 @@ Color = Literal[
     "black", "white", "gray", "red", "orange", "yellow", "green", "blue", "purple", "brown", "pink"
 ]
 Shape = Literal["circle", "square", "triangle", "rectangle"]
-Direction = Literal["left", "right", "up", "down"]
 Motion = Literal["still", "left", "right", "up", "down"]
 Camera = Literal["static", "pans left", "pans right", "zooms in", "zooms out"]
 Light = Literal["constant", "darker", "brighter"]
@@ -54,8 +53,7 @@ class Shot:
     camera: Camera = "static"
     light: Light = "constant"
     text: str = ""
-    """Capital letters painted at the top of the frame, or nothing."""
-    text_color: Color = "white"
+    """Capital letters painted in white at the top of the frame, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,6 @@ class Scene:
 
     video_id: str
     shots: tuple[Shot, ...]
-    duration_s: float = 2.5
 
     @property
     def main(self) -> Thing:

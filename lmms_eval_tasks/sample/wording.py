@@ -59,7 +59,7 @@ def in_each_shot(shots: Sequence[S], sentences: Callable[[S], Iterable[str]]) ->
 def _background(shot: Shot) -> list[str]:
     text = "There is no text."
     if shot.text:
-        text = f"The text {shot.text} is written at the top in {shot.text_color} letters."
+        text = f"The text {shot.text} is written at the top in white letters."
     look = f"The background is {shot.background} and {pattern(shot)}."
     return [f"{look} {_LIGHT[shot.light]}. {text}"]
 

@@ -3,51 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
 from pathlib import Path, PurePosixPath
 from statistics import fmean
 from typing import Any, Final
 
-from lmms_eval_captions.judges.protocols.caption_rating import (
-    RATED,
-    HumanCaption,
-    RatingJudgement,
-    rate_caption,
-    silent_rating,
-)
+from lmms_eval_captions.judges.protocols import caption_rating as protocol
+from lmms_eval_captions.judges.protocols.caption_rating import HumanCaption, RatingJudgement
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
     Metric,
     Task,
-    over_questions,
+    over_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
+from lmms_eval_captions.metrics.vdc import mean_over_videos
 
 FILE: Final = "final_caption_qa.json"
 _BEST: Final = 5.0
 
 
 def _mean_rating(judgement: RatingJudgement) -> Sequence[object]:
-    ratings = [getattr(judgement, dimension) for dimension in RATED]
+    ratings = [getattr(judgement, dimension) for dimension in protocol.RATED]
     return (None if None in ratings else fmean(ratings),)
-
-
-def _percent_of_best(ratings: Sequence[float | None]) -> float:
-    return 100 * _mean(ratings) / _BEST
-
-
-def _mean(ratings: Sequence[float | None]) -> float:
-    scored = [rating for rating in ratings if rating is not None]
-    return fmean(scored) if scored else nan
 
 
 def _dimension(name: str) -> Metric:
     return Metric(
-        score=over_questions(_mean),
+        score=over_videos(mean_over_videos),
         ratios=of_means(lambda rating: rating / _BEST),
         scale=_BEST,
         lowest=1.0,
@@ -83,18 +69,18 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
     }
     metrics = {
         "ugc_avg": Metric(
-            score=over_questions(_percent_of_best),
+            score=over_videos(lambda videos: 100 * mean_over_videos(videos) / _BEST),
             ratios=of_means(lambda rating: rating / _BEST),
             lowest=20.0,
             values=_mean_rating,
             field="avg",
         ),
-        **{f"ugc_{name}": _dimension(name) for name in RATED},
+        **{f"ugc_{name}": _dimension(name) for name in protocol.RATED},
     }
     headline = "ugc_avg"
     headline_means = "mean rating of visual, audio and details, in % of 5"
-    judge = staticmethod(rate_caption)
-    silent = staticmethod(lambda question, run: (silent_rating(question, run),))
+    judge = staticmethod(protocol.rate_caption)
+    silent = staticmethod(lambda question, run: (protocol.silent_rating(question, run),))
     output_tokens = {"ugc_rating": 25}
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:

@@ -9,12 +9,8 @@ from typing import Any, Final, get_args
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.vcapsbench import (
-    N_ASKS,
-    Question,
-    judge_question,
-    silent_judgement,
-)
+from lmms_eval_captions.judges.protocols import vcapsbench as protocol
+from lmms_eval_captions.judges.protocols.vcapsbench import Question
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.judges.verdict import Agreement, AgreementJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
@@ -25,14 +21,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol, shown
-from lmms_eval_captions.lmms_eval_tasks.data.files import (
-    Keep,
-    QuestionFile,
-    Row,
-    find_file,
-    of_json_lines,
-    read_numbered_jsonl,
-)
+from lmms_eval_captions.lmms_eval_tasks.data import files
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -81,10 +70,10 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
     Raises:
         DataError: If the file is missing or a row is not of the official shape.
     """
-    path = find_file(settings, SOURCE, FILE)
+    path = files.find_file(settings, SOURCE, FILE)
     questions: dict[str, list[dict[str, str]]] = {}
-    malformed: list[tuple[str, object]] = []
-    for number, row in read_numbered_jsonl(path):
+    malformed: list[str] = []
+    for number, row in files.read_numbered_jsonl(path):
         video_id, texts = row.get("video_id"), row.get("qa")
         where = f"{path}, line {number}"
         if not isinstance(video_id, str) or not video_id.strip():
@@ -97,7 +86,7 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
         for text in texts:
             question = parse_question(text)
             if question is None:
-                malformed.append((video_id, text))
+                malformed.append(f"{video_id}: {text!r:.80}")
             else:
                 asked.append(question)
     if not any(questions.values()):
@@ -142,7 +131,8 @@ def make_question(category: str, question: str, answer: str) -> dict[str, str] |
     return {"category": category, "question": question.strip(), "answer": answer}
 
 
-def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+def _select(rows: Sequence[files.Row], keep: files.Keep) -> Iterator[files.Row]:
+    # Malformed strings are left out.
     for row in rows:
         read = ((text, parse_question(text)) for text in row["qa"])
         kept = [text for text, asked in read if asked and keep(row["video_id"], asked["question"])]
@@ -150,34 +140,22 @@ def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
             yield {**row, "qa": kept}
 
 
-QUESTION_FILE: Final = QuestionFile(lambda _fields: FILE, of_json_lines(_select))
-"""Malformed strings are left out."""
-
-
 def _report(
-    path: Path,
-    questions: Mapping[str, Sequence[Mapping[str, str]]],
-    malformed: Sequence[tuple[str, object]],
+    path: Path, questions: Mapping[str, list[dict[str, str]]], malformed: Sequence[str]
 ) -> None:
     """Log what was left out, and categories that the paper does not name."""
     n_strings = sum(map(len, questions.values())) + len(malformed)
     empty = [video_id for video_id, asked in questions.items() if not asked]
     categories = {question["category"] for asked in questions.values() for question in asked}
     other = sorted(categories - set(GROUP_OF))
-    findings = (
-        (
-            f"{len(malformed):,} of {n_strings:,} strings are not category*question*answer with "
-            "the answer yes or no and are left out, such as",
-            [f"{video_id}: {text!r:.80}" for video_id, text in malformed],
-        ),
-        (f"{len(empty):,} videos have no question and are left out, such as", empty),
-        (
-            f"{len(other):,} categories that the paper does not name count overall and in no "
-            "group:",
-            other,
-        ),
-    )
-    for finding, names in findings:
+    findings = {
+        f"{len(malformed):,} of {n_strings:,} strings are not category*question*answer with the "
+        "answer yes or no and are left out, such as": malformed,
+        f"{len(empty):,} videos have no question and are left out, such as": empty,
+        f"{len(other):,} categories that the paper does not name count overall and in no "
+        "group:": other,
+    }
+    for finding, names in findings.items():
         if names:
             logger.warning("{}: {} {}", path, finding, ", ".join(names[:_N_SHOWN]))
 
@@ -189,13 +167,13 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
-    question_file = QUESTION_FILE
+    question_file = files.QuestionFile(lambda _fields: FILE, files.of_json_lines(_select))
     tasks = {
         "vcapsbench": Task(
             name="vcapsbench",
             caption_prompt="vcapsbench_caption.caption",
             judge_prompts=("vcapsbench_answer",),
-            extras={"asks": str(N_ASKS)},
+            extras={"asks": str(protocol.N_ASKS)},
             caption_chars=1400,
         )
     }
@@ -224,8 +202,8 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
         "groups": tuple(GROUPS),
         "categories": tuple(GROUP_OF),
     }
-    judge = staticmethod(judge_question)
-    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge = staticmethod(protocol.judge_question)
+    silent = staticmethod(lambda question, run: [protocol.silent_judgement(question, run)])
     judge_check = check_of_answers(
         {"positive": 1.0},
         silent=["unanswerable"],
@@ -283,10 +261,8 @@ def _question(value: object, number: int) -> dict[str, str]:
 
 PROTOCOLS: Final = (
     ClipProtocol(
-        name="vcapsbench",
         benchmark=VCAPSBENCH,
         task=VCAPSBENCH.tasks["vcapsbench"],
-        needs=frozenset({"questions"}),
         document=_clip_document,
     ),
 )

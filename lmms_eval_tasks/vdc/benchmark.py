@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar, get_args
+from typing import Any, Final, get_args
 
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.protocols.vdc import (
-    Comparison,
-    Question,
-    judge_comparison,
-    judge_question,
-    silent_description,
-    silent_judgement,
-)
+from lmms_eval_captions.judges.protocols import vdc as protocol
+from lmms_eval_captions.judges.protocols.vdc import Comparison, Question
 from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.judges.verdict import Judgement, Match, MatchJudgement, WholeJudgement
+from lmms_eval_captions.judges.verdict import Match, MatchJudgement, WholeJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
     Doc,
+    J,
     Metric,
+    Q,
     Task,
     check_of_answers,
     over_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.data.files import (
-    Keep,
-    QuestionFile,
-    Row,
-    find_file,
-    of_json_lines,
-    read_numbered_jsonl,
-    read_pair,
-)
+from lmms_eval_captions.lmms_eval_tasks.data import files
+from lmms_eval_captions.lmms_eval_tasks.data.files import Row, find_file, read_numbered_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
@@ -77,7 +66,9 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
     """
     path = find_file(settings, SOURCE, questions_file(aspect))
     questions = {
-        video_id: read_pairs(pairs, where=f"{path}, line {number}, video {video_id!r:.80}")
+        video_id: files.read_pairs(
+            pairs, "category", where=f"{path}, line {number}, video {video_id!r:.80}"
+        )
         for number, row in read_numbered_jsonl(path)
         for video_id, pairs in row.items()
     }
@@ -86,21 +77,7 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
     return questions
 
 
-def read_pairs(value: object, *, where: str) -> list[Pair]:
-    """Return the questions of one video, checked.
-
-    Raises:
-        DataError: If they are not of the official form; the message begins with ``where``.
-    """
-    if not isinstance(value, list):
-        raise DataError(f"{where}: expected a list of question-answer pairs, got {value!r:.80}")
-    return [
-        read_pair(pair, "category", where=f"{where}, question {number}")
-        for number, pair in enumerate(value, 1)
-    ]
-
-
-def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+def _select(rows: Sequence[Row], keep: files.Keep) -> Iterator[Row]:
     last = {video_id: index for index, row in enumerate(rows) for video_id in row}
     for index, row in enumerate(rows):
         kept = {
@@ -110,12 +87,6 @@ def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
         }
         if any(kept.values()):
             yield {video_id: pairs for video_id, pairs in kept.items() if pairs}
-
-
-QUESTION_FILE: Final = QuestionFile(
-    lambda fields: questions_file(fields["aspect"]), of_json_lines(_select)
-)
-"""One for each aspect."""
 
 
 def read_references(settings: DataSettings, aspect: str) -> dict[str, str]:
@@ -148,9 +119,6 @@ def read_references(settings: DataSettings, aspect: str) -> dict[str, str]:
         )
     return kept
 
-
-Q = TypeVar("Q")
-J = TypeVar("J", bound=Judgement)
 
 _CAPTION_CHARS: Final = {
     "camera": 400,
@@ -205,6 +173,16 @@ def accuracy_and_score(prefix: str) -> dict[str, Metric]:
     }
 
 
+def mean_in_percent(values: Callable[[Any], Sequence[object]]) -> Metric:
+    """Return a metric in percent that is a mean over videos of shares."""
+    return Metric(
+        score=over_videos(lambda videos: 100.0 * mean_over_videos(videos)),
+        ratios=of_means(),
+        values=values,
+        field="scores",
+    )
+
+
 def _score_of(judgement: MatchJudgement) -> tuple[float | None]:
     return (judgement.score,)
 
@@ -216,15 +194,17 @@ class Vdc(Benchmark[Question, MatchJudgement]):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = questions_file(ASPECTS[0])
-    question_file = QUESTION_FILE
+    question_file = files.QuestionFile(
+        lambda fields: questions_file(fields["aspect"]), files.of_json_lines(_select)
+    )
     tasks = tasks_of_aspects("vdc", ("vdc_answer", "vdc_match"))
     metrics = accuracy_and_score("vdc")
     headline = "vdc_acc"
     headline_means = "% of questions that the caption alone answers rightly, mean over videos"
     right, missed = frozenset({"yes"}), frozenset({"no"})
     sections = {"aspects": ASPECTS, "categories": ()}
-    judge = staticmethod(judge_question)
-    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge = staticmethod(protocol.judge_question)
+    silent = staticmethod(lambda question, run: [protocol.silent_judgement(question, run)])
     judge_check = check_of_answers({"yes": 1.0}, silent=["no"])
     output_tokens = {"vdc_answer": 12, "vdc_match": 14}
 
@@ -252,24 +232,18 @@ class Vdc(Benchmark[Question, MatchJudgement]):
         return {"aspects": doc["aspect"], "categories": category or "none"}
 
 
-def _rouge(videos: Iterable[Sequence[float | None]]) -> float:
-    return 100.0 * mean_over_videos(videos)
-
-
 class VdcRouge(Vdc):
     """ROUGE-L of the judge's answer and the gold one, in percent (AuroraCap, Table C3)."""
 
     tasks = tasks_of_aspects("vdc_rouge", ("vdc_answer",), matching="rouge-l")
-    metrics = {
-        "vdc_rouge": Metric(
-            score=over_videos(_rouge), ratios=of_means(), values=_score_of, field="scores"
-        )
-    }
+    metrics = {"vdc_rouge": mean_in_percent(_score_of)}
     headline = "vdc_rouge"
     headline_means = "ROUGE-L in % of answers from the caption alone and gold answers"
     right = missed = frozenset()
-    judge = staticmethod(partial(judge_question, matcher=rouge_l))
-    silent = staticmethod(lambda question, run: [silent_judgement(question, run, matcher=rouge_l)])
+    judge = staticmethod(partial(protocol.judge_question, matcher=rouge_l))
+    silent = staticmethod(
+        lambda question, run: [protocol.silent_judgement(question, run, matcher=rouge_l)]
+    )
     judge_check = JudgeCheck(
         tell=lambda question: tell_answer(question.question, question.answer),
         credit=lambda judgement: judgement.score,
@@ -309,8 +283,8 @@ class Vdd(WithReferences[Comparison, WholeJudgement]):
     headline = "vdd_acc"
     headline_means = "% of captions that as a whole say what the reference caption says"
     right, missed = frozenset({"yes"}), frozenset({"no"})
-    judge = staticmethod(judge_comparison)
-    silent = staticmethod(lambda question, run: [silent_description(question, run)])
+    judge = staticmethod(protocol.judge_comparison)
+    silent = staticmethod(lambda question, run: [protocol.silent_description(question, run)])
     judge_check = JudgeCheck(
         tell=lambda question: question.reference,
         credit=lambda judgement: (
@@ -332,16 +306,14 @@ VDD: Final = Vdd()
 
 
 def _clip_document(clip: Clip) -> Doc:
-    questions = read_pairs(list(clip.questions or ()), where="questions")
+    questions = files.read_pairs(list(clip.questions or ()), "category", where="questions")
     return {"video_id": clip.clip_id, "aspect": "own", "questions": questions}
 
 
 PROTOCOLS: Final = (
     ClipProtocol(
-        name="vdc",
         benchmark=VDC,
         task=replace(VDC.tasks["vdc_detailed"], name="vdc", fields={}, aspect=None),
-        needs=frozenset({"questions"}),
         document=_clip_document,
     ),
 )

@@ -20,26 +20,19 @@ from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Metric, Task, Videos, over_videos
-from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import (
-    bleu_counts,
-    cider_of_words,
-    has_java,
-    meteor_statistics,
-    plain_words,
-    ptb_words,
-    rouge_of_words,
-)
+from lmms_eval_captions.lmms_eval_tasks.common import classic_metrics as words
+from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import has_java
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
-from lmms_eval_captions.lmms_eval_tasks.ratios import SumsOf, of_means, of_sums
+from lmms_eval_captions.lmms_eval_tasks.ratios import SumsOf, of_sums
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import (
     WithReferences,
+    mean_in_percent,
     read_references,
     tasks_of_aspects,
 )
 from lmms_eval_captions.metrics.captioning import bleu, meteor
-from lmms_eval_captions.metrics.vdc import mean_over_videos
 
 _MANY: Final = 200
 """Number of captions from which on a message announces that measuring them takes a while."""
@@ -60,7 +53,8 @@ class WordsQuestion:
     reference: str
 
 
-_waiting: Final[dict[tuple[str, str], tuple[WordsQuestion, str, Future[WordsJudgement]]]] = {}
+_Row = tuple[WordsQuestion, str, Future[WordsJudgement]]
+_waiting: Final[dict[tuple[str, str], _Row]] = {}
 """Captions to be measured, by aspect and video."""
 _lock: Final = threading.Lock()
 
@@ -79,48 +73,44 @@ def _wait(future: Future[WordsJudgement]) -> WordsJudgement:
             waiting = list(_waiting.values())
             _waiting.clear()
             for aspect in dict.fromkeys(question.aspect for question, *_ in waiting):
-                rows = [row for row in waiting if row[0].aspect == aspect]
-                questions, captions, futures = zip(*rows, strict=True)
-                _measure(aspect, questions, captions, futures)
+                _measure(aspect, [row for row in waiting if row[0].aspect == aspect])
     if not future.done():
         raise DataError("it was not measured, see the first error in the log")
     return future.result()
 
 
-def _measure(
-    aspect: str,
-    questions: Sequence[WordsQuestion],
-    captions: Sequence[str],
-    futures: Sequence[Future[WordsJudgement]],
-) -> None:
+def _measure(aspect: str, rows: Sequence[_Row]) -> None:
     """Measure the captions of one aspect, a caption of each of some videos."""
-    if len(captions) >= _MANY:
-        logger.info("counting the words of {:,} {} captions: minutes", len(captions), aspect)
+    if len(rows) >= _MANY:
+        logger.info("counting the words of {:,} {} captions: minutes", len(rows), aspect)
     try:
         texts = read_references(data_settings(), aspect)
-        texts |= {question.video_id: question.reference for question in questions}
+        texts |= {question.video_id: question.reference for question, *_ in rows}
         if not has_java():
             THIS_RUN.warn(f"vdc_classic: {_NO_JAVA}")
-        words = (ptb_words if has_java() else plain_words)([*texts.values(), *captions])
+        captions = [caption for _, caption, _ in rows]
+        split = words.ptb_words if has_java() else words.plain_words
+        texts_and_captions = split([*texts.values(), *captions])
     except DataError as error:
-        for future in futures:
+        for *_, future in rows:
             future.set_exception(error)
         return
-    references = dict(zip(texts, words[: len(texts)], strict=True))
-    ids = [question.video_id for question in questions]
-    candidates = dict(zip(ids, words[len(texts) :], strict=True))
-    ciders = cider_of_words(candidates, {name: [text] for name, text in references.items()})
+    references = dict(zip(texts, texts_and_captions[: len(texts)], strict=True))
+    ids = [question.video_id for question, *_ in rows]
+    candidates = dict(zip(ids, texts_and_captions[len(texts) :], strict=True))
+    ciders = words.cider_of_words(candidates, {name: [text] for name, text in references.items()})
     meteors = _meteors(candidates, references)
-    for video_id, question, future in zip(ids, questions, futures, strict=True):
+    for question, _, future in rows:
+        candidate, reference = candidates[question.video_id], [references[question.video_id]]
         future.set_result(
             WordsJudgement(
                 run=0,
                 reference=question.reference,
                 tokenizer="ptb" if has_java() else "plain",
-                cider=ciders[video_id],
-                rouge_l=rouge_of_words(candidates[video_id], [references[video_id]]),
-                bleu=bleu_counts(candidates[video_id], [references[video_id]]),
-                meteor=meteors.get(video_id),
+                cider=ciders[question.video_id],
+                rouge_l=words.rouge_of_words(candidate, reference),
+                bleu=words.bleu_counts(candidate, reference),
+                meteor=meteors.get(question.video_id),
             )
         )
 
@@ -132,7 +122,7 @@ def _meteors(
     if not has_java():
         return {}
     try:
-        statistics = meteor_statistics(
+        statistics = words.meteor_statistics(
             list(candidates.values()), [[references[name]] for name in candidates]
         )
     except DataError as error:
@@ -153,16 +143,6 @@ def _of_sums(value_of: SumsOf, *, values: Callable[[WordsJudgement], Sequence[ob
     return Metric(score=over_videos(score), ratios=of_sums(value_of), values=values, field="counts")
 
 
-def _of_means(values: Callable[[WordsJudgement], Sequence[object]]) -> Metric:
-    """Return a metric in percent that is a mean over captions."""
-    return Metric(
-        score=over_videos(lambda videos: 100.0 * mean_over_videos(videos)),
-        ratios=of_means(),
-        values=values,
-        field="scores",
-    )
-
-
 def _bleu_counts(judgement: WordsJudgement) -> tuple[Sequence[int]]:
     return (judgement.bleu,)
 
@@ -180,8 +160,8 @@ class VdcClassic(WithReferences[WordsQuestion, WordsJudgement]):
 
     tasks = tasks_of_aspects("vdc_classic")
     metrics = {
-        "rouge_l": _of_means(lambda judgement: (judgement.rouge_l,)),
-        "cider": replace(_of_means(lambda judgement: (judgement.cider,)), highest=1000.0),
+        "rouge_l": mean_in_percent(lambda judgement: (judgement.rouge_l,)),
+        "cider": replace(mean_in_percent(lambda judgement: (judgement.cider,)), highest=1000.0),
         "bleu_1": _of_sums(partial(bleu, n=1), values=_bleu_counts),
         "bleu_4": _of_sums(partial(bleu, n=4), values=_bleu_counts),
         "meteor": replace(

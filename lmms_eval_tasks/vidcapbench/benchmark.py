@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, Literal, get_args
@@ -15,11 +15,8 @@ from typing import Any, Final, Literal, get_args
 from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError, SettingsError
-from lmms_eval_captions.judges.protocols.vidcapbench import (
-    Question,
-    judge_question,
-    silent_judgement,
-)
+from lmms_eval_captions.judges.protocols import vidcapbench as protocol
+from lmms_eval_captions.judges.protocols.vidcapbench import Question
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import Correctness, CorrectnessJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
@@ -33,15 +30,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     pooled,
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
-from lmms_eval_captions.lmms_eval_tasks.data.files import (
-    Keep,
-    QuestionFile,
-    Row,
-    find_file,
-    of_json_lines,
-    read_numbered_jsonl,
-    read_pair,
-)
+from lmms_eval_captions.lmms_eval_tasks.data import files
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -53,12 +42,7 @@ from lmms_eval_captions.lmms_eval_tasks.ratios import (
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.signature import UNAVAILABLE
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.t5_tokens import TokenCounter, token_counter
-from lmms_eval_captions.metrics.vidcapbench import (
-    vidcapbench_acc,
-    vidcapbench_con,
-    vidcapbench_cov,
-    vidcapbench_pre,
-)
+from lmms_eval_captions.metrics import vidcapbench as numbers
 
 SOURCE: Final = Source(
     benchmark="vidcapbench",
@@ -102,9 +86,9 @@ def read_videos(settings: DataSettings, subset: str) -> list[dict[str, Any]]:
     Raises:
         DataError: If the file is missing, a row is not of the official shape, or none has a pair.
     """
-    path = find_file(settings, SOURCE, questions_file(subset))
+    path = files.find_file(settings, SOURCE, questions_file(subset))
     videos: dict[str, dict[str, Any]] = {}
-    rows = read_numbered_jsonl(path)
+    rows = files.read_numbered_jsonl(path)
     for number, row in rows:
         where = f"{path}, line {number}"
         video_dir, pairs = row.get("video_dir"), read_pairs(row.get("QA_pairs"), where=where)
@@ -147,34 +131,21 @@ def read_pairs(value: object, *, where: str) -> list[Pair]:
     Raises:
         DataError: If they are not of the official form; the message begins with ``where``.
     """
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise DataError(f"{where}: expected a list under 'QA_pairs', got {value!r:.80}")
-    return [_pair(pair, where=f"{where}, question {i}") for i, pair in enumerate(value, 1)]
-
-
-def _pair(value: object, *, where: str) -> Pair:
     categories = ("sub_category", "primary_category")
-    pair = read_pair(value, *categories, where=where)
-    for name in categories:
+    form = "a list under 'QA_pairs'"
+    value = [] if value is None else value
+    pairs = files.read_pairs(value, *categories, where=where, form=form)
+    for pair, name in product(pairs, categories):
         pair[name] = " ".join(pair[name].lower().replace("_", " ").split()) or "none"
-    return pair
+    return pairs
 
 
-def _select(rows: Sequence[Row], keep: Keep) -> Iterator[Row]:
+def _select(rows: Sequence[files.Row], keep: files.Keep) -> Iterator[files.Row]:
     for row in rows:
         video_id = _base_name(row["video_dir"])
         kept = [pair for pair in row.get("QA_pairs") or () if keep(video_id, pair["question"])]
         if kept:
             yield {**row, "QA_pairs": kept}
-
-
-QUESTION_FILE: Final = QuestionFile(
-    lambda fields: questions_file(fields["subset"]), of_json_lines(_select)
-)
-"""One for each subset. Videos without questions, whose captions' tokens count in ``con``, are left
-out too."""
 
 
 def tokenizer() -> tuple[TokenCounter | None, str | None]:
@@ -223,8 +194,7 @@ _ACC: Final = of_verdicts(
 
 def _con(videos: Videos, records: Sequence[CaptionRecord]) -> float:
     # Parity: con of a dimension, too, takes the tokens of whole captions, those of all videos.
-    verdicts = list(chain.from_iterable(videos))
-    return vidcapbench_con(verdicts, n_tokens=_tokens_of(records))
+    return numbers.vidcapbench_con(chain.from_iterable(videos), n_tokens=_tokens_of(records))
 
 
 def _con_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> list[Parts]:
@@ -262,7 +232,10 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = questions_file(SUBSETS[0])
-    question_file = QUESTION_FILE
+    # Videos without questions, whose captions' tokens count in ``con``, are left out too.
+    question_file = files.QuestionFile(
+        lambda fields: questions_file(fields["subset"]), files.of_json_lines(_select)
+    )
     name_fields = ("video_id", "video_dir")
     tasks = {
         "vidcapbench_ae": _task(
@@ -281,20 +254,17 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
     pooled_group = "vidcapbench"
     metrics = {
         "acc": Metric(
-            score=over_questions(vidcapbench_acc), ratios=_ACC, labels=get_args(Correctness)
+            score=over_questions(numbers.vidcapbench_acc),
+            ratios=_ACC,
+            labels=get_args(Correctness),
         ),
         "pre": pooled(
-            vidcapbench_pre,
+            numbers.vidcapbench_pre,
             {"correct": NUMERATOR, "partial": NUMERATOR, "neutral": NEITHER, "wrong": DENOMINATOR},
         ),
         "cov": pooled(
-            vidcapbench_cov,
-            {
-                "correct": NUMERATOR,
-                "partial": NUMERATOR,
-                "neutral": DENOMINATOR,
-                "wrong": NUMERATOR,
-            },
+            numbers.vidcapbench_cov,
+            dict.fromkeys(get_args(Correctness), NUMERATOR) | {"neutral": DENOMINATOR},
         ),
         "con": Metric(
             score=_con,
@@ -314,8 +284,8 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
         "dimensions": tuple(CATEGORIES),
         "sub_categories": tuple(chain.from_iterable(CATEGORIES.values())),
     }
-    judge = staticmethod(judge_question)
-    silent = staticmethod(lambda question, run: [silent_judgement(question, run)])
+    judge = staticmethod(protocol.judge_question)
+    silent = staticmethod(lambda question, run: [protocol.silent_judgement(question, run)])
     judge_check = check_of_answers({"correct": 1.0, "partial": 0.5}, silent=["neutral", "wrong"])
     output_tokens = {"vidcapbench_answer": 12, "vidcapbench_judge": 60}
 
@@ -379,7 +349,6 @@ def _clip_document(clip: Clip) -> Doc:
 
 PROTOCOLS: Final = (
     ClipProtocol(
-        name="vidcapbench",
         benchmark=VIDCAPBENCH,
         task=replace(
             VIDCAPBENCH.tasks["vidcapbench_ae"],
@@ -389,7 +358,6 @@ PROTOCOLS: Final = (
             extras={},
             note="",
         ),
-        needs=frozenset({"questions"}),
         document=_clip_document,
     ),
 )

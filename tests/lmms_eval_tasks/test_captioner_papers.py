@@ -183,16 +183,6 @@ def test_numbers_follow_the_definitions(task: str, shared_data: Path, tmp_path: 
     assert {name: entry[f"{name},none"] for name in expected} == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("task", [*FILES, "carebench"])
-@pytest.mark.usefixtures("bench")
-def test_the_offline_judge_scores_the_file(task: str, shared_data: Path, tmp_path: Path) -> None:
-    names, expected = prepared(task, tmp_path / "data", shared_data)
-    entry = scored(task, names, tmp_path, "--judge", "lexical")
-    assert entry["unscored,none"] == 0
-    for name in expected:
-        assert 0 <= entry[f"{name},none"] <= 300
-
-
 def row_of(**fields: object) -> dict[str, object]:
     return {"question": "Who?", "answer": "B", "task_type": "Counting", **fields}
 

@@ -207,6 +207,7 @@ def test_a_caption_that_is_not_there_is_unscored(
         "no caption: clip.mp4: it is cut off": case.n_questions * case.n_runs
     }
     assert record["no_caption"] == "no caption: clip.mp4: it is cut off"
+    assert not {"score", "caption_score"} & set(record)
     assert "empty:" not in signature_of_items(items["unscored"])
     assert not [line for line in logged if "captions are empty" in line]
     assert isnan(_scores(case, _process(case, NO_CLIP))[case.main])

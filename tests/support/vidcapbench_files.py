@@ -7,9 +7,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-N_VIDEOS = 643
-N_PAIRS = {"AE": 9_494, "HE": 1_150}
-
 CATEGORIES = {
     "AE": [
         ("video aesthetics", "cinematography"),
@@ -35,10 +32,8 @@ CATEGORIES = {
 }
 
 
-def write_files(
-    root: Path, *, n_videos: int = N_VIDEOS, n_pairs: dict[str, int] | None = None, n_empty: int = 9
-) -> None:
-    """Write both subsets below ``root``, the size of the real ones by default.
+def write_files(root: Path, *, n_videos: int, n_pairs: dict[str, int], n_empty: int) -> None:
+    """Write subsets below ``root``.
 
     Args:
         root: Value of ``LMMS_CAPTIONS_DATA``.
@@ -48,12 +43,13 @@ def write_files(
     """
     folder = root / "vidcapbench"
     folder.mkdir(parents=True)
-    for subset, total in (n_pairs or N_PAIRS).items():
+    for subset, total in n_pairs.items():
         rng = random.Random(subset)
         # AE has plain names, HE a folder before them: both occur in copies of the data.
         prefix = "VidCapBench_videos/" if subset == "HE" else ""
         rows: list[dict[str, Any]] = [
-            {"video_dir": f"{prefix}{name(number)}", "QA_pairs": []} for number in range(n_videos)
+            {"video_dir": f"{prefix}Clip_{number}.mp4", "QA_pairs": []}
+            for number in range(n_videos)
         ]
         for number in range(total):
             row = rows[n_empty + number % (n_videos - n_empty)]
@@ -68,13 +64,3 @@ def write_files(
             )
         lines = "".join(f"{json.dumps(row)}\n" for row in rows)
         (folder / f"VidCapBench-{subset}_QA.jsonl").write_text(lines, encoding="utf-8")
-
-
-def name(number: int) -> str:
-    """File name of a video."""
-    return f"Clip_{number}.mp4"
-
-
-def caption(number: int) -> str:
-    """A caption of some 60 words, different for each video."""
-    return f"Video {number}. " + "A man walks along the beach while the sun sets behind him. " * 5

@@ -20,7 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import (
     read_videos,
 )
 from lmms_eval_captions.lmms_eval_tasks.sample import render, sample_root
-from official_files import write_capquiz
 
 ROW: dict[str, Any] = {
     "video": "a.mp4",
@@ -141,15 +140,6 @@ def test_without_local_data_the_error_says_that_it_is_not_released() -> None:
     """No hub has it: the text says so and names the file that can be scored."""
     with pytest.raises(DataError, match=r"announced and not released.*capquiz\.jsonl"):
         read_videos(read_settings({}))
-
-
-def test_a_file_of_official_size_is_read_whole(tmp_path: Path) -> None:
-    """1,204 videos with 23,632 questions, in the file's order."""
-    names = write_capquiz(tmp_path)
-    videos: Any = read_videos(_settings(tmp_path))
-    assert [video["video"] for video in videos] == names
-    assert len(videos) == 1_204
-    assert sum(len(video["questions"]) for video in videos) == 23_632
 
 
 def test_the_sample_passes_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

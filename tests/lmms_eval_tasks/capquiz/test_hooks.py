@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import pickle
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +10,9 @@ import pytest
 from aggregated import signature_of_items
 from breakdowns import kept_breakdown, plain_groups
 from conftest import ServerFactory
+from five_tasks import Texts, write_data
 from lmms_eval_captions.lmms_eval_tasks.capquiz import hooks
-from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
-from official_files import write_capquiz
 
 Items = dict[str, list[PendingRecord]]
 
@@ -84,64 +80,6 @@ def test_the_three_scores_and_the_breakdown(
     assert any("Inferential" in line and "66.67" in line for line in logged)
 
 
-def test_an_item_holds_what_lmms_eval_needs(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """The caption's own score in percent where it has one, and every judgement, as JSON."""
-    server = serve()
-    server.reply = lambda prompt: "F" if "of b?" in prompt else _by_type(prompt)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    items = _process(_doc("a"), _doc("b"))
-    received = [pickle.loads(pickle.dumps(item)) for item in items["capf1"] + items["capp"]]  # noqa: S301
-    scores = [item.get("caption_score") for item in received]
-    assert scores == [pytest.approx(400 / 7), 0.0, pytest.approx(200 / 3), None]
-    assert received[0]["judgements"][2] == {
-        "category": "Causal Reasoning",
-        "question": "Causal Reasoning of a?",
-        "answer": "two",
-        "choice": "two",
-        "verdict": "true_positive",
-        "reply": "(B)",
-        "reason": None,
-        "run": 0,
-        "cached": False,
-    }
-    json.dumps(received)
-
-
-def test_runs_are_averaged(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
-    """Runs differ in their seed; each gives a score, and their mean is reported."""
-    server = serve()
-    server.keep_bodies = True
-    server.reply = lambda _prompt: "B"
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_RUNS", "3")
-    items = _process(_doc("a"))
-    assert hooks.aggregate("capf1")(items["capf1"]) == 100.0
-    assert sorted(body["seed"] for body in server.bodies) == sorted([0, 1, 2] * 4)
-    breakdown = kept_breakdown("capquiz")
-    assert breakdown["overall"]["all"]["capf1_std"] == 0.0
-    assert len(breakdown["runs"]) == 3
-
-
-def test_unreadable_replies_are_unscored_and_never_wrong(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
-) -> None:
-    """Two letters are no answer: too many give nan, below the limit they leave the denominator."""
-    server = serve()
-    server.reply = lambda prompt: "A or B" if "Action of" in prompt else _by_type(prompt)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    items = _process(_doc("a"))
-    assert isnan(hooks.aggregate("capf1")(items["capf1"]))
-    assert any("1 of 4 questions are unscored" in line for line in logged)
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.25")
-    SESSION.close()
-    items = _process(_doc("a"))
-    assert hooks.aggregate("capp")(items["capp"]) == 100.0
-    assert hooks.aggregate("capr")(items["capr"]) == pytest.approx(200 / 3)
-    assert hooks.aggregate_unscored(items["unscored"]) == 1
-
-
 @pytest.mark.parametrize(
     ("prompt", "task", "start"),
     [
@@ -158,11 +96,11 @@ def test_the_caption_prompt_is_part_of_task_and_signature(
     tmp_path: Path,
 ) -> None:
     """A stub names the prompt; documents ask with it, and the signature says which it was."""
-    names = write_capquiz(tmp_path, n_videos=2, n_questions=5)
-    bench.setenv("LMMS_CAPTIONS_DATA", str(tmp_path))
+    root = write_data(tmp_path / "data", [Texts("clip0"), Texts("clip1")])
+    bench.setenv("LMMS_CAPTIONS_DATA", str(root))
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", serve().url)
     docs: Any = hooks.process_docs([{"caption_prompt": prompt}])
-    assert [hooks.doc_to_target(doc) for doc in docs] == names
+    assert [hooks.doc_to_target(doc) for doc in docs] == ["clip0", "clip1"]
     assert hooks.doc_to_text(docs[0], {"pre_prompt": ">"}).startswith(f">{start}")
     signature = signature_of_items(_process(*docs)["unscored"])
     assert signature.startswith(f"{task}|judge:judge|runs:1|protocol:1|prompt:{prompt}|")

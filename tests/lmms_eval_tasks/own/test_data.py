@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lmms_eval_captions.judges.errors import DataError, NoVideosError
 from lmms_eval_captions.judges.settings import DataSettings, read_data_settings
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
 from lmms_eval_captions.lmms_eval_tasks.own.benchmark import OWN_GVEVAL, OWN_RATING, documents
-
-BOTH = pytest.mark.parametrize("benchmark", [OWN_GVEVAL, OWN_RATING], ids=["gveval", "rating"])
 
 
 def _settings(root: Path | str | None) -> DataSettings:
@@ -50,13 +50,11 @@ def test_clips_of_one_name_are_told_of(tmp_path: Path, logged: list[str]) -> Non
     assert len([line for line in logged if line.startswith("WARNING own: ")]) == 1
 
 
-@BOTH
+@pytest.mark.parametrize("known", [OWN_GVEVAL, OWN_RATING], ids=["gveval", "rating"])
 def test_both_tasks_have_the_same_clips_and_their_own_rows(
-    benchmark: object, tmp_path: Path
+    known: Benchmark[Any, Any], tmp_path: Path
 ) -> None:
     """A document leads to its task and to its file, of two of the same name to the right one."""
-    assert benchmark in (OWN_GVEVAL, OWN_RATING)
-    known = OWN_GVEVAL if benchmark is OWN_GVEVAL else OWN_RATING
     _put(tmp_path, "a/clip.mp4", "b/clip.mp4")
     settings = _settings(tmp_path)
     (task,) = known.tasks.values()

@@ -17,7 +17,7 @@ from PIL import Image
 from aggregated import signature_of_items
 from breakdowns import kept_breakdown
 from conftest import ServerFactory
-from judge_server import Say, last_text
+from judge_server import last_text
 from lmms_eval_captions.analysis.gradings import Label, grading_of
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.own import hooks as gveval_hooks
@@ -181,20 +181,6 @@ def test_a_clip_that_cannot_be_read_leaves_its_caption_unscored(
     assert "broken.mp4" in str(record["reasons"])
     assert isnan(hooks.aggregate(name)(items[metric]))
     assert server.counts.n_requests == 0
-
-
-def test_a_reply_that_is_off_the_scale_is_asked_again_and_then_unscored(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """The printed prompt names 0 once: it is no rating."""
-    server = serve()
-    scores = dict.fromkeys(RATED, 0)
-    server.script = lambda _: Say(json.dumps({"analysis": "Bad.", "scores": scores}))
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    items = _process(rating_hooks, "vllm_judge", CAPTIONS[:1])
-    assert isnan(rating_hooks.aggregate("overall")(items["overall"]))
-    assert "unreadable reply, asked 4 times" in str(items["overall"][0]["reasons"])
-    assert server.counts.n_requests == 4
 
 
 @EACH

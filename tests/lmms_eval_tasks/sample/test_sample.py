@@ -80,23 +80,11 @@ def test_clips_decode_to_the_pictures_that_were_drawn(root: Path) -> None:
         clip = read_frames(root / "vdc" / "videos" / f"{scene.video_id}.mp4", 3)
         drawn = list(render.frames(scene))
         assert clip.n_total == len(drawn)
-        assert clip.duration_s == pytest.approx(scene.duration_s, abs=0.1)
+        assert clip.duration_s == pytest.approx(render.DURATION_S, abs=0.1)
         assert clip.frames.shape[1:] == (render.HEIGHT, render.WIDTH, 3)
         for got, index in zip(clip.frames, (0, round((len(drawn) - 1) / 2), -1), strict=True):
             difference = abs(got.astype(float) - drawn[index].astype(float))
             assert difference.mean() < 6, scene.video_id
-
-
-def test_the_sample_covers_what_the_baseline_can_see() -> None:
-    """Motion, pan, zoom, cut, light, text, several objects and a still are all there."""
-    shots = [scene.shots[0] for scene in SCENES]
-    assert {thing.motion for shot in shots for thing in shot.things} >= {"left", "right", "down"}
-    cameras = {"static", "pans left", "pans right", "zooms in", "zooms out"}
-    assert {shot.camera for shot in shots} == cameras
-    assert {shot.light for shot in shots} == {"constant", "darker", "brighter"}
-    assert any(len(scene.shots) > 1 for scene in SCENES)
-    assert any(shot.text for shot in shots)
-    assert any(len(shot.things) > 2 for shot in shots)
 
 
 def _answer(scene_number: int, aspect: str, question: str) -> str:

@@ -18,7 +18,6 @@ from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import (
     parse_question,
     read_videos,
 )
-from official_files import write_vcapsbench
 
 
 def _settings(root: Path) -> Settings:
@@ -123,16 +122,6 @@ def test_rows_of_another_shape_are_named(
     settings = _write(tmp_path, {"video_id": "b", "qa": ["color*Is it red?*yes"]}, row)
     with pytest.raises(DataError, match=message):
         read_videos(settings)
-
-
-def test_a_file_of_official_size_is_read_whole(tmp_path: Path) -> None:
-    """5,677 videos with 109,796 questions, in the file's order."""
-    ids = write_vcapsbench(tmp_path)
-    videos = read_videos(_settings(tmp_path))
-    assert [video["video_id"] for video in videos] == ids
-    assert len(videos) == 5_677
-    assert sum(len(video["questions"]) for video in videos) == 109_796
-    assert {len(video["questions"]) for video in videos} == {19, 20}
 
 
 def test_the_sample_is_official_and_well_formed(

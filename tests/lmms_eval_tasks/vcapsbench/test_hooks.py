@@ -15,7 +15,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench import hooks
-from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 Items = dict[str, list[PendingRecord]]
 
@@ -125,19 +124,6 @@ def test_unreadable_replies_are_unscored_and_never_zero(
     assert hooks.aggregate("ar")(items["ar"]) == 50.0
     assert hooks.aggregate("ir")(items["ir"]) == 0.0
     assert hooks.aggregate_unscored(items["unscored"]) == 1
-
-
-def test_a_missing_caption_is_unscored(bench: pytest.MonkeyPatch, serve: ServerFactory) -> None:
-    """It is not sent, and leaves the denominator of the others."""
-    server = serve()
-    server.reply = _by_category
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
-    items = _process("one", NoCaption("the clip is broken"))
-    assert hooks.aggregate("ar")(items["ar"]) == pytest.approx(100 / 3)
-    assert hooks.aggregate_unscored(items["unscored"]) == 3
-    assert server.counts.n_requests == 9
-    assert not {"score", "caption_score"} & set(items["ar"][1])
 
 
 def test_one_ask_is_a_third_of_the_requests_and_three_buy_only_the_rest(

@@ -29,7 +29,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.run_guard import require_judge_of
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
-from lmms_eval_captions.lmms_eval_tasks.vdc import classic
 from lmms_eval_captions.lmms_eval_tasks.vdc import classic_hooks as hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.classic import VDC_CLASSIC
 from lmms_eval_captions.metrics.captioning import meteor
@@ -281,11 +280,11 @@ def test_a_program_that_fails_leaves_captions_unscored_with_the_reason(
         raise DataError("the PTB tokenizer failed; check that `java -version` works")
 
     with bench.context() as patch:
-        patch.setattr(classic, "plain_words", fail)
+        patch.setattr(classic_metrics, "plain_words", fail)
         items = _process(CAPTIONS)
         assert hooks.aggregate_unscored(items["unscored"]) == 4
         assert "`java -version`" in str(items["rouge_l"][0].wait()["reasons"])
-        patch.setattr(classic, "plain_words", lambda _texts: [])
+        patch.setattr(classic_metrics, "plain_words", lambda _texts: [])
         items = _process(CAPTIONS)
         assert hooks.aggregate_unscored(items["unscored"]) == 4
         reasons = [next(iter(item.wait()["reasons"])) for item in items["rouge_l"]]  # type: ignore[call-overload]

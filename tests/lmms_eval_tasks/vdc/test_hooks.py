@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
 import random
 import re
-from math import isnan
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -22,7 +20,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
 from lmms_eval_captions.lmms_eval_tasks.vdc import hooks, rouge_hooks
 from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import read_questions
-from lmms_eval_captions.model_wrappers.no_caption import NoCaption
 
 Items = dict[str, list[PendingRecord]]
 
@@ -61,19 +58,6 @@ def test_submitting_does_not_wait_and_aggregating_does(
     assert json.loads(json.dumps(record)) == record
 
 
-def test_records_travel_between_ranks_complete(
-    bench: pytest.MonkeyPatch, serve: ServerFactory
-) -> None:
-    """Pickling a record waits for its judgements and takes the record along."""
-    server = serve(latency_s=0.1)
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    item = _process("one")["vdc_acc"][0]
-    received = pickle.loads(pickle.dumps(item))  # noqa: S301
-    assert received.record.task == "vdc_camera"
-    assert len(received["judgements"]) == 3
-    assert received == item
-
-
 def test_a_temperature_of_ones_own_is_sent_and_in_the_signature(
     bench: pytest.MonkeyPatch, serve: ServerFactory
 ) -> None:
@@ -92,31 +76,6 @@ def test_a_temperature_of_ones_own_is_sent_and_in_the_signature(
     warm = signature_of_items(_process("one")["unscored"])
     assert "|protocol:1|temperature:1|unscored:0/3|" in warm
     assert [body["temperature"] for body in server.bodies[n_before:]] == [1.0] * n_before
-
-
-def test_a_missing_caption_is_unscored_and_never_zero(
-    bench: pytest.MonkeyPatch, serve: ServerFactory, logged: list[str]
-) -> None:
-    """It is not sent; too many of them make the score nan and say why, few are left out."""
-    server = serve()
-    bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
-    missing = NoCaption("a clip is broken")
-    alone = _process(missing, missing)
-    assert isnan(hooks.aggregate("vdc_acc")(alone["vdc_acc"]))
-    assert server.counts.n_requests == 0
-    assert any("6 of 6 questions are unscored" in line for line in logged)
-    assert any("a clip is broken" in line for line in logged)
-    assert not {"score", "caption_score"} & set(alone["vdc_acc"][0])
-    bench.setenv("LMMS_CAPTIONS_MAX_UNSCORED", "0.5")
-    SESSION.close()
-    mixed, full = _process(missing, "red"), _process("blue", "red")
-    assert hooks.aggregate("vdc_acc")(mixed["vdc_acc"]) == hooks.aggregate("vdc_acc")(
-        full["vdc_acc"][1:]
-    )
-    assert hooks.aggregate("vdc_score")(mixed["vdc_score"]) == hooks.aggregate("vdc_score")(
-        full["vdc_score"][1:]
-    )
-    assert hooks.aggregate_unscored(mixed["unscored"]) == 3
 
 
 def test_settings_are_read_at_the_first_judge_call(
