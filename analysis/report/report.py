@@ -100,13 +100,8 @@ def make_report(
         )
     ]
     document = tasks_document(of_tasks, len(captioners))
-    pictures, why_not = _frames(of_tasks, document["rows"], settings, n_frames, n_framed)
-    keys_of_rows = _keys(of_tasks)
-    document["rows"]["frames"] = [key if key in pictures else "" for key in keys_of_rows]
-    document["rows"]["no_frames"] = why_not
-    if n_frames and n_framed and len(pictures) < (n := len(set(keys_of_rows))):
-        most = Counter(filter(None, why_not)).most_common(1)[0][0]
-        missing.append(f"Frames of {len(pictures):,} of {plural(n, 'video')}: {most}.")
+    rows = document["rows"]
+    pictures = _add_frames(of_tasks, rows, settings, missing, n_frames=n_frames, n_framed=n_framed)
     notes = list(dict.fromkeys(missing))
     names = [captioner.name for captioner in captioners]
     title = f"Captions of {listed(names) if names else 'no run'}"
@@ -160,33 +155,33 @@ def _texts(
         )
 
 
-def _keys(tasks: Sequence[TaskColumns]) -> list[str]:
-    """Return the key of each row's video."""
-    return [f"{of.benchmark.name} {video}" for of in tasks for video, _ in of.captions]
-
-
-def _frames(
+def _add_frames(
     tasks: Sequence[TaskColumns],
-    rows: Mapping[str, Any],
+    rows: dict[str, Any],
     settings: DataSettings,
+    missing: list[str],
+    *,
     n_frames: int,
     n_framed: int,
-) -> tuple[dict[str, list[str]], list[str]]:
-    """Return frames of the videos that score worst and are at hand, and why others have none.
+) -> dict[str, list[str]]:
+    """Add the columns ``frames``, the key of a row's frames, and ``no_frames``, why it has none.
 
-    Frames are data addresses by the key of their video; reasons are by row, empty with frames.
-    Nothing is downloaded. ``rows`` has the columns ``task`` and ``values``.
+    Frames are of the videos that score worst and are at hand; nothing is downloaded. They are
+    returned as data addresses by key.
     """
-    videos = [(of, video) for of in tasks for video, _ in of.captions]
-    keys = _keys(tasks)
+    videos = [
+        (of, video, f"{of.benchmark.name} {video}") for of in tasks for video, _ in of.captions
+    ]
+    rows["frames"] = [""] * len(videos)
     if not n_frames or not n_framed:
-        return {}, ["--framed is 0" if n_frames else "--frames is 0"] * len(keys)
+        rows["no_frames"] = ["--framed is 0" if n_frames else "--frames is 0"] * len(videos)
+        return {}
     documents = {of.task: documents_of(of.task, settings) for of in tasks}
     chosen: dict[str, Callable[[], Path]] = {}
     for row in _worst_first(tasks, rows):
-        of, video = videos[row]
+        of, video, key = videos[row]
         if video in documents[of.task] and len(chosen) < n_framed:
-            chosen.setdefault(keys[row], partial(video_file, settings, documents, of.task, video))
+            chosen.setdefault(key, partial(video_file, settings, documents, of.task, video))
     pictures, reasons = frames_of(
         chosen, n_frames=n_frames, most_bytes=_MAX_BYTES, longest=_MAX_SIDE
     )
@@ -200,7 +195,12 @@ def _frames(
         is_absent = "LMMS_CAPTIONS_DATA" in why or "not on this machine" in why
         return _NO_VIDEOS if is_absent else without_folders(why)
 
-    return pictures, [reason(key, of.task) for key, (of, _) in zip(keys, videos, strict=True)]
+    rows["frames"] = [key if key in pictures else "" for *_, key in videos]
+    rows["no_frames"] = why_not = [reason(key, of.task) for of, _, key in videos]
+    if len(pictures) < (n := len({key for *_, key in videos})):
+        most = Counter(filter(None, why_not)).most_common(1)[0][0]
+        missing.append(f"Frames of {len(pictures):,} of {plural(n, 'video')}: {most}.")
+    return pictures
 
 
 def _worst_first(tasks: Sequence[TaskColumns], rows: Mapping[str, Any]) -> list[int]:

@@ -24,6 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.signature import Share, Signature
 FEW_VIDEOS: Final = 100
 """With fewer videos, intervals are so wide that captioners can hardly be told apart."""
 MAX_GROUPS: Final = 20
+_OF_METRICS: Final = ("lowest", "highest", "higher_is_better")
 _SCOPE: Final = {
     "limit": "scored on the first {} documents only (--limit)",
     "offset": "scored from document {} on (--offset)",
@@ -58,10 +59,7 @@ def view_documents(
                 "has_misses": bool(benchmark.missed or benchmark.wrong),
                 "tells_wrong": bool(benchmark.wrong),
                 "metrics": [
-                    {
-                        "name": name, "lowest": metric.lowest, "highest": metric.highest,
-                        "higher_is_better": metric.higher_is_better,
-                    }
+                    {"name": name, **{of: getattr(metric, of) for of in _OF_METRICS}}
                     for name, metric in benchmark.metrics.items()
                 ],
                 "scores": [of and _scores(list(benchmark.metrics), of) for of in results],
