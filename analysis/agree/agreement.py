@@ -441,7 +441,7 @@ def _price(runs: Iterable[RunResults]) -> Document:
     """Return what some runs cost together, by their judging documents."""
     documents = [run.judging for run in runs]
     judging: list[dict[str, Any]] = [member(of, "judging") or {} for of in documents]
-    dollars = [of.get("usd") for of in judging]
+    dollars: list[Any] = [of.get("usd") for of in judging]
     usd = float(sum(dollars)) if all(isinstance(of, int | float) for of in dollars) else None
     n_calls = sum(of.get("calls") or 0 for of in judging)
     n_unpaid = sum(of.get("shared") or 0 for of in judging)
