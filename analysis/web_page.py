@@ -9,21 +9,19 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from lmms_eval_captions.analysis.results_folder import RunResults
 from lmms_eval_captions.analysis.tables import plain
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.data.hub import has_videos
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-
-if TYPE_CHECKING:
-    from lmms_eval_captions.judges.settings import DataSettings
 
 _QUALITY: Final = 72
 _LONGEST: Final = 448
 """Longer side of a frame, in pixels."""
-NO_VIDEOS: Final = (
+_NO_VIDEOS: Final = (
     "the videos are not on this machine; set LMMS_CAPTIONS_DATA to the folder that has them"
 )
 
@@ -72,15 +70,14 @@ def render_page(folder: Path, **values: object) -> str:
     """
     from jinja2 import Environment, FileSystemLoader
 
+    def source_hash(text: str) -> str:
+        return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"
+
     environment = Environment(
         loader=FileSystemLoader(folder), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["source_hash"] = _source_hash
+    environment.filters["source_hash"] = source_hash
     return environment.get_template("page.html").render(values)
-
-
-def _source_hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode()}"
 
 
 def json_in_html(data: object) -> str:
@@ -109,7 +106,7 @@ def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) 
     If they are needed they are downloaded, or a :class:`DataError` says what is missing.
     """
     benchmark = benchmark_of_task(task)
-    if not is_needed and settings.data is None and not has_videos(benchmark.source, settings.cache):
+    if not is_needed and _is_absent(task, settings):
         return {}
     try:
         read = benchmark.read(settings, benchmark.tasks[task])
@@ -120,6 +117,11 @@ def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) 
     return {benchmark.video_id(doc): doc for doc in read}
 
 
+def _is_absent(task: str, settings: DataSettings) -> bool:
+    source = benchmark_of_task(task).source
+    return settings.data is None and not has_videos(source, settings.cache)
+
+
 def video_file(
     settings: DataSettings, documents: Mapping[str, Documents], task: str, video: str
 ) -> Path:
@@ -128,10 +130,8 @@ def video_file(
     Raises:
         DataError: If it is not at hand.
     """
-    source = benchmark_of_task(task).source
-    is_absent = settings.data is None and not has_videos(source, settings.cache)
-    if is_absent or video not in documents[task]:
-        raise DataError(NO_VIDEOS)
+    if _is_absent(task, settings) or video not in documents[task]:
+        raise DataError(_NO_VIDEOS)
     return Path(benchmark_of_task(task).video_path(settings, documents[task][video]))
 
 

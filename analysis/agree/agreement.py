@@ -106,7 +106,8 @@ class Units(NamedTuple):
         is_pair, is_label = len(self.raters) == 2, bool(self.labels)
         correlation = None
         if is_pair and not is_label:
-            correlation = pearson_interval(*values.to_numpy(float).T, scored.videos())
+            first, second = values.to_numpy(float).T
+            correlation = pearson_interval(first, second, scored.videos())
         is_same = values.eq(values[0], axis=0).all(axis=1)
         return {
             "measure": "verdict" if is_label else self.metric,
@@ -439,22 +440,20 @@ def _difference(shared: Shared, first: str, second: str, side: int) -> Differenc
 def _price(runs: Iterable[RunResults]) -> Document:
     """Return what some runs cost together, by their judging documents."""
     documents = [run.judging for run in runs]
-    dollars = [member(of, "judging", "usd") for of in documents]
+    judging: list[dict[str, Any]] = [member(of, "judging") or {} for of in documents]
+    dollars: list[Any] = [of.get("usd") for of in judging]
     usd = float(sum(dollars)) if all(isinstance(of, int | float) for of in dollars) else None
-    n_calls = n_unpaid = n_verdicts = 0
-    for of in documents:
-        n_calls += member(of, "judging", "calls") or 0
-        n_unpaid += member(of, "judging", "shared") or 0
-        n_unpaid += sum((member(of, "judging", "from_store") or {}).values())
-        for task in (member(of, "tasks") or {}).values():
-            # Groups count their tasks' questions again.
-            n_verdicts += 0 if member(task, "tasks") else member(task, "unscored", "of") or 0
+    n_calls = sum(of.get("calls") or 0 for of in judging)
+    n_unpaid = sum(of.get("shared") or 0 for of in judging)
+    n_unpaid += sum(n for of in judging for n in (of.get("from_store") or {}).values())
+    tasks = [task for of in documents for task in (member(of, "tasks") or {}).values()]
+    # Groups count their tasks' questions again.
+    asked = [member(of, "unscored", "of") or 0 for of in tasks if not member(of, "tasks")]
     price = None
-    if usd is not None and n_calls and n_verdicts:
-        price = 1000 * usd / n_calls * (n_calls + n_unpaid) / n_verdicts
-    return {
-        "usd": usd, "n_calls": n_calls, "n_unpaid": n_unpaid, "usd_per_1000_verdicts": price,
-    }  # fmt: skip
+    if usd is not None and n_calls and sum(asked):
+        price = 1000 * usd / n_calls * (n_calls + n_unpaid) / sum(asked)
+    paid = {"usd": usd, "n_calls": n_calls, "n_unpaid": n_unpaid}
+    return {**paid, "usd_per_1000_verdicts": price}
 
 
 def units_of(found: Document) -> Iterator[tuple[tuple[str, str], Document]]:

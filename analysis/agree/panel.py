@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,20 +12,14 @@ from lmms_eval_captions.analysis.captioners import Captioner, captioners_of, mem
 from lmms_eval_captions.analysis.results_folder import RunResults, read_all_results
 from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.lmms_eval_tasks import signature
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark
-from lmms_eval_captions.lmms_eval_tasks.signature import (
-    CAPTIONS,
-    COUNTS,
-    DISTRIBUTION,
-    DOUBTS,
-    QUESTIONS,
-    SERVED,
-)
+from lmms_eval_captions.lmms_eval_tasks.signature import SERVED
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
 _NOT_OF_JUDGE: Final = frozenset(
-    {"unscored", *COUNTS, "limit", "offset", "runs", "scoring", "con",
-     CAPTIONS, DISTRIBUTION, DOUBTS, QUESTIONS, SERVED}
+    {"unscored", *signature.COUNTS, "limit", "offset", "runs", "scoring", "con", SERVED,
+     signature.CAPTIONS, signature.DISTRIBUTION, signature.DOUBTS, signature.QUESTIONS}
 )  # fmt: skip
 """Fields of the signature that say what was judged, or what came of it, not who judged."""
 
@@ -128,14 +123,11 @@ def panels_of(runs: Sequence[JudgedRun]) -> list[Panel]:
     """
     panels = []
     for name, benchmark in all_benchmarks().items():
-        own = [
-            run._replace(tables=tables)
-            for run in runs
-            if (tables := {t: of for t, of in run.tables.items() if t in benchmark.tasks})
-        ]
+        tables = [{t: of for t, of in run.tables.items() if t in benchmark.tasks} for run in runs]
+        own = [run._replace(tables=of) for run, of in zip(runs, tables, strict=True) if of]
         if own:
             captioners = _captioners(own)
-            tasks = [task for task in benchmark.tasks if any(task in run.tables for run in own)]
+            tasks = [task for task in benchmark.tasks if any(task in of for of in tables)]
             names = _captioner_names(own, captioners)
             panels.append(Panel(name, benchmark, tasks, names, _judges(own, captioners)))
     return panels
@@ -181,10 +173,9 @@ def _judges(runs: Sequence[JudgedRun], captioners: Sequence[int]) -> list[Judge]
             free = [judge for judge in alike if captioner not in judge.runs]
             # Prefer the one that answered under the same name.
             free.sort(key=lambda judge: next(iter(judge.runs.values())).origin[1] != run.origin[1])
-            if free:
-                free[0].runs[captioner] = run
-            else:
-                judges.append(Judge(run.judge, {captioner: run}))
+            judge = free[0] if free else Judge(run.judge, {})
+            judge.runs[captioner] = run
+            judges += [] if free else [judge]
     _name_judges(judges)
     return judges
 
@@ -197,10 +188,7 @@ def _name_judges(judges: Sequence[Judge]) -> None:
         if len(alike) == 1:
             continue
         firsts = [next(iter(judge.runs.values())) for judge in alike]
-        details = [
-            {key: value for of in first.fields(left_out).values() for key, value in of.items()}
-            for first in firsts
-        ]
+        details = [dict(chain(*map(dict.items, of.fields(left_out).values()))) for of in firsts]
         known = dict.fromkeys(key for of in details for key in of)
         keys = [key for key in known if len({of.get(key) for of in details}) > 1]
         words = [", ".join(f"{k} {of[k]}" for k in keys if k in of) for of in details]

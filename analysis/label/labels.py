@@ -104,7 +104,7 @@ def _choice(row: Mapping[str, Any]) -> dict[str, object]:
 def _verdict(row: Mapping[str, Any]) -> dict[str, object]:
     task = str(row["task"])
     benchmark = our_benchmarks().get(task)
-    grading = benchmark and grading_of(benchmark)
+    grading = None if benchmark is None else grading_of(benchmark)
     if grading is None:
         raise ValueError(f"people are not asked about the task {task!r:.80}")
     design = dict(row.get("design") or {})

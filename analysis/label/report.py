@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import isfinite, isnan
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -215,8 +215,8 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
         "annotators": people,
         "agreement": among,
         "captioners": names,
-        "elo": asdict(ratings),
-        "bradley_terry": asdict(strengths),
+        "elo": ratings,
+        "bradley_terry": strengths,
         "correlations": found,
     }
     return Report(Part("Captions side by side", sentences, tables, notes), {"choices": document})
@@ -244,7 +244,7 @@ def _agreement(choices: pd.DataFrame) -> dict[str, Interval]:
     """Return the agreement of annotators who chose between the same captions."""
     is_turned = choices["first"] > choices["second"]
     rated = choices.assign(
-        sides=list(map(frozenset, zip(choices["first"], choices["second"], strict=True))),
+        sides=list(map(tuple, np.sort(choices[["first", "second"]].to_numpy(str), axis=1))),
         rating=choices["score"].where(~is_turned, 1 - choices["score"]),
     )
     rows = rated.groupby(["task", "video", "sides", "annotator"], sort=False)["rating"].last()
@@ -262,7 +262,8 @@ def _correlations(
 ) -> dict[str, dict[str, dict[str, Correlations]]]:
     """Return the correlations by task, metric and rating."""
     indices = [names.index(captioner.name) for captioner in captioners]
-    rated: dict[str, Any] = {"Elo": ratings.values, "Bradley-Terry": strengths.values}
+    both = {"Elo": ratings.values, "Bradley-Terry": strengths.values}
+    rated = {name: of[indices].tolist() for name, of in both.items() if of is not None}
     found: dict[str, dict[str, dict[str, Correlations]]] = {}
     for task in common_names(captioners) if captioners else ():
         scores = [captioner.results(task).scores for captioner in captioners]
@@ -270,8 +271,6 @@ def _correlations(
             numbers = [of.get(metric, np.nan) for of in scores]
             if all(map(isfinite, numbers)) and metric != "unscored":
                 found.setdefault(task, {})[metric] = {
-                    name: correlations(numbers, values[indices].tolist())
-                    for name, values in rated.items()
-                    if values is not None
+                    name: correlations(numbers, values) for name, values in rated.items()
                 }
     return found

@@ -57,9 +57,8 @@ def verdict_page(
     logged = cache(lambda captioner, task: logged_captions(runs[captioner][task], task))
     captions: dict[str, int] = {}
     items = []
-    for pair, design in zip(
-        population.iloc[list(sample)].itertuples(), sample.values(), strict=True
-    ):
+    drawn = population.iloc[list(sample)].itertuples()
+    for pair, design in zip(drawn, sample.values(), strict=True):
         caption = _caption_of(pair, logged(pair.captioner, pair.task))
         index = captions.setdefault(whole(caption.text), len(captions))
         doc = documents[pair.task].get(pair.video, {})

@@ -8,12 +8,7 @@ from math import isnan
 from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.analysis.meta_eval.correlating import (
-    Column,
-    Document,
-    all_columns,
-    correlated,
-)
+from lmms_eval_captions.analysis.meta_eval import correlating
 from lmms_eval_captions.analysis.meta_eval.published_sets import RatedSet
 from lmms_eval_captions.judges.endpoint.request import LEXICAL
 from lmms_eval_captions.judges.errors import DataError
@@ -22,14 +17,7 @@ from lmms_eval_captions.judges.protocols.gveval import ACCR, Setting
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import JudgedCaption, caption_score
 from lmms_eval_captions.lmms_eval_tasks.judging.session import submit
-from lmms_eval_captions.lmms_eval_tasks.msvd_eval.benchmark import (
-    MSVD_EVAL,
-    RATED,
-    Item,
-    MsvdEval,
-    collapsed,
-    read_items,
-)
+from lmms_eval_captions.lmms_eval_tasks.msvd_eval import benchmark as msvd_eval
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.lmms_eval_tasks.results.scoring import is_nan, signature_of
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling
@@ -57,38 +45,40 @@ def meta_eval_msvd(
     score_files: Sequence[Path] = (),
     sampling: Sampling = "first_middle_last",
     n_resamples: int = 1000,
-) -> Document:
+) -> correlating.Document:
     """Correlate metrics with the ratings of MSVD-Eval's published candidates.
 
     A column of the user's that is named like a dimension is compared with the ratings of that
     dimension, all others with the annotators' averages. ``settings`` are those of G-VEval that the
     judge is asked for, ``sampling`` the frames that it sees.
     """
-    items = read_items(data_settings())
+    items = msvd_eval.read_items(data_settings())
     if not all(item.ratings and item.candidate for item in items):
         raise DataError("MSVD-Eval.json: expected a candidate and ratings for every video")
     names = [(item.video_id, item.vname, Path(item.vname).stem) for item in items]
     notes: list[str] = []
-    given = all_columns(score_files, names, items if classic else None, notes)
+    given = correlating.all_columns(score_files, names, items if classic else None, notes)
     columns = [(column[0] if column[0] in ACCR else "avg", column) for column in given]
     for setting, waits in [(of, _submit(items, of, sampling)) for of in settings]:
         records = [wait().record for wait in waits]
         notes.append(signature_of(records))
-        columns += [(dimension, _judged(setting, dimension, records)) for dimension in RATED]
+        columns += [
+            (dimension, _judged(setting, dimension, records)) for dimension in msvd_eval.RATED
+        ]
     by_rating = {
         rating: [[ratings[index] for ratings in item.ratings] for item in items]
-        for index, rating in enumerate(RATED)
+        for index, rating in enumerate(msvd_eval.RATED)
     }
     counting = "every rating, not their mean"
     rated = RatedSet("MSVD-Eval", items, by_rating, counting, are_known=True, paper=_PAPER)
-    return correlated(rated, columns, n_resamples, notes)
+    return correlating.correlated(rated, columns, n_resamples, notes)
 
 
 def _submit(
-    items: Sequence[Item], setting: Setting, sampling: Sampling
+    items: Sequence[msvd_eval.Item], setting: Setting, sampling: Sampling
 ) -> list[Callable[[], JudgedCaption]]:
     """Ask the judge about every candidate; the returned functions wait for its verdicts."""
-    benchmark = MsvdEval(sampling)
+    benchmark = msvd_eval.MsvdEval(sampling)
     # Candidates are published: no captioner is asked for them.
     task = replace(
         benchmark.tasks[f"msvd_eval_{setting}"],
@@ -104,18 +94,20 @@ def _submit(
                 "video_id": item.video_id,
                 "vname": item.vname,
                 "setting": setting,
-                "references": [collapsed(reference) for reference in item.references],
+                "references": [msvd_eval.collapsed(reference) for reference in item.references],
             },
-            collapsed(item.candidate),
+            msvd_eval.collapsed(item.candidate),
             task=task,
         )
         for item in items
     ]
 
 
-def _judged(setting: Setting, dimension: str, records: Sequence[CaptionRecord]) -> Column:
+def _judged(
+    setting: Setting, dimension: str, records: Sequence[CaptionRecord]
+) -> correlating.Column:
     """Return the expected score of every candidate, mean over judge runs."""
-    metric = MSVD_EVAL.metrics[dimension]
+    metric = msvd_eval.MSVD_EVAL.metrics[dimension]
     name = f"G-VEval {setting} {dimension}"
     if is_nan("correlation", records):
         return name, [None] * len(records), "too many candidates are unscored, see the log"

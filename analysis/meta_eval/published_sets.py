@@ -124,7 +124,7 @@ def read_flickr8k(folder: Path, name: str, ratings: Literal["each", "mean"] = "e
         items = [
             replace(item, ratings=(fmean(item.ratings),))
             for item in items
-            if len(item.ratings) == _N_ANNOTATORS and not any(map(isnan, item.ratings))
+            if len(item.ratings) == _N_ANNOTATORS and not isnan(sum(item.ratings))
         ]
     if not items:
         raise DataError(f"{path}: expected at least one rated caption, got none")
@@ -159,14 +159,10 @@ def read_vatex_eval(folder: Path, n_references: int) -> RatedSet:
         if not n or ratings.size != _N_ANNOTATORS * n:
             raise ValueError(f"{n} captions, ratings of shape {ratings.shape}")
         by_caption = ratings.reshape(_N_ANNOTATORS, -1).T.astype(np.float64)
-        items = [
-            RatedCaption(
-                _text(video), _text(candidate), tuple(map(str, row[:n_references])), tuple(rated)
-            )
-            for video, candidate, row, rated in zip(
-                videos.tolist(), candidates.tolist(), references, by_caption.tolist(), strict=True
-            )
-        ]
+        first_references = (tuple(map(str, row[:n_references])) for row in references)
+        texts = ([_text(text) for text in array.tolist()] for array in (videos, candidates))
+        columns = (*texts, first_references, map(tuple, by_caption.tolist()))
+        items = [RatedCaption(*row) for row in zip(*columns, strict=True)]
         if min(len(item.references) for item in items) < n_references:
             raise ValueError(f"references of shape {references.shape}")
     return RatedSet(
@@ -223,19 +219,16 @@ def read_foil(folder: Path, n_references: int) -> list[RatedCaption]:
     rows = _annotations(path, "'id', 'image_id', 'caption' and 'foil', true or false")
     with _reading(path, "'id' and 'foil', true or false, of every annotation"):
         rights = {row["id"]: row["caption"] for row in rows if not row["foil"]}
-        wrongs = [row for row in rows if row["foil"]]
-        names = [row["id"] for row in wrongs]
+        wrongs = [(row["id"], row["image_id"], row["caption"]) for row in rows if row["foil"]]
     pairs: list[RatedCaption] = []
-    for name, wrong in zip(names, wrongs, strict=True):
-        image = wrong["image_id"]
+    for name, image, wrong in wrongs:
         if name not in rights:
             raise DataError(f"{path}: annotation {name!r} has a foil and no caption without one")
         references = [caption for caption in captions.get(image, []) if caption != rights[name]]
         if not references:
             raise DataError(f"{path}: image {image!r} has no other caption in {_COCO}")
         chosen = tuple(references[:1] if n_references == 1 else references)
-        texts = (rights[name], wrong["caption"])
-        pairs += [RatedCaption(str(image), text, chosen) for text in texts]
+        pairs += [RatedCaption(str(image), text, chosen) for text in (rights[name], wrong)]
     if not pairs:
         raise DataError(f'{path}: expected at least one caption with "foil": true, got none')
     return pairs

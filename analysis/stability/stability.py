@@ -197,7 +197,7 @@ def document_of(repeated: Repeated) -> Document:
             for place, n in enumerate(times)
         ],
         "scores": list(_scores(repeated)),
-        "noise_floor": dict(_noise(repeated)),
+        "noise_floor": _noise(repeated),
         "notes": list(notes_of(repeated)),
     }
 
@@ -272,24 +272,21 @@ def _scores(repeated: Repeated) -> Iterator[Document]:
                 yield {"captioner": name, "metric": metric, "full": full, "stable": part}
 
 
-def _noise(repeated: Repeated) -> Iterator[tuple[str, Document]]:
-    """Yield how far each metric moves by the judge's noise alone."""
+def _noise(repeated: Repeated) -> Document:
+    """Return how far each metric moves by the judge's noise alone."""
+    moves = {}
     for name, metric in repeated.benchmark.metrics.items():
         found = [parts_of([verdicts], name) for verdicts in repeated.verdicts]
         parts = [of.sides[0] for of in found if of is not None]
         runs = [values_of_runs(of, scale=metric.scale) for of in parts]
-        if len(parts) < len(found) or any(np.isnan(values).any() for values in runs):
-            continue
-        yield (
-            name,
-            {
-                "runs": {
-                    str(n): noise_floor(parts, scale=metric.scale, n_runs=n) for n in NOISE_RUNS
-                },
+        if len(parts) == len(found) and not any(np.isnan(values).any() for values in runs):
+            floors = [noise_floor(parts, scale=metric.scale, n_runs=n) for n in NOISE_RUNS]
+            moves[name] = {
+                "runs": dict(zip(map(str, NOISE_RUNS), floors, strict=True)),
                 "largest_seen": max(float(np.ptp(values)) for values in runs),
                 "scores": dict(zip(repeated.captioners, (of.tolist() for of in runs), strict=True)),
-            },
-        )
+            }
+    return moves
 
 
 def notes_of(repeated: Repeated) -> Iterator[str]:

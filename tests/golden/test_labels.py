@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from golden import check, numbers
+from label_runs import rows_of, write_rows
+from lmms_eval_captions.analysis.label.page import Page
 from lmms_eval_captions.cli.main import main
 from planted_world import draw
 
 
-def _label(item: Mapping[str, Any], grading: Mapping[str, Any], person: int) -> dict[str, object]:
+def _label(data: Mapping[str, Any], person: int, item: Mapping[str, Any]) -> dict[str, object]:
     """A person's grade: mostly the judge's, else one of their own."""
-    names = [choice["name"] for choice in item["choices"] or grading["choices"]]
+    choices = item["choices"] or data["gradings"][item["grading"]]["choices"]
     drawn = draw(item["row"]["video_id"], item["row"]["question_index"], person)
     judged = item["judge"][0] or {}
-    own = names[drawn % len(names)]
+    own = choices[drawn % len(choices)]["name"]
     choice = own if drawn % 10 < 3 else judged.get("choice", own)
     return {"choice": choice, "ratings": judged.get("ratings", {})}
 
@@ -28,27 +31,13 @@ def _label(item: Mapping[str, Any], grading: Mapping[str, Any], person: int) -> 
 def _exported(page: Path) -> Path:
     """The file that two people export of a page."""
     [text] = re.findall(r'<script id="data"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
-    data = json.loads(text)
+    made = Page(json.loads(text), [])
     rows = [
-        {
-            **data["about"],
-            **item["row"],
-            "item": item["id"],
-            "page": data["page"],
-            "kind": data["kind"],
-            "label": _label(item, data["gradings"][item["grading"]], person),
-            "judge": item["judge"],
-            "annotator": f"person-{person}",
-            "seconds": 2.5,
-            "changed_after_reveal": False,
-            "answered_at": "2026-01-02T03:04:05Z",
-        }
+        row
         for person in (1, 2)
-        for item in data["items"]
+        for row in rows_of(made, partial(_label, made.data, person), annotator=f"person-{person}")
     ]
-    path = page.with_suffix(".jsonl")
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return path
+    return write_rows(page.with_suffix(".jsonl"), rows)
 
 
 @pytest.mark.parametrize("task", ["vdc_camera", "vidcapbench_ae", "vcapsbench", "capquiz"])
