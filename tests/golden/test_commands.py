@@ -12,6 +12,16 @@ from golden import check, numbers, numbers_of_text
 from lmms_eval_captions.cli.main import main
 from planted_world import World
 
+GATES = {
+    "vdc_score": "vdc_acc",
+    "vidcapbench": "acc",
+    "vcapsbench": "ar",
+    "capquiz": "capf1",
+    "msvd_eval": "avg",
+    "own_gveval_ref_free": "avg",
+    "own_vllm_judge": "overall",
+}
+
 
 def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     capsys.readouterr()
@@ -46,6 +56,17 @@ def test_compare_some_tasks(
     """The same numbers, of fewer tasks."""
     line = ("compare", folders["alpha"], folders["beta"], "--tasks", task)
     check(f"compare-tasks-{task}", _json(capsys, *line))
+
+
+@pytest.mark.parametrize("task", GATES)
+@pytest.mark.parametrize("bound", [-50, 0, 50])
+def test_gates(
+    task: str, bound: int, folders: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GO, NO-GO or INCONCLUSIVE, and the videos that would settle it."""
+    gate = f"{task}:{GATES[task]}>={bound}"
+    printed = _printed(capsys, "compare", folders["alpha"], folders["beta"], "--gate", gate)
+    check(f"gate-{task}-{bound}", numbers_of_text(printed[printed.rfind("gate") :]))
 
 
 @pytest.mark.parametrize("form", ["text", "latex"])
