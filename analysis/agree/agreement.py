@@ -440,20 +440,23 @@ def _difference(shared: Shared, first: str, second: str, side: int) -> Differenc
 def _price(runs: Iterable[RunResults]) -> Document:
     """Return what some runs cost together, by their judging documents."""
     documents = [run.judging for run in runs]
-    judging: list[dict[str, Any]] = [member(of, "judging") or {} for of in documents]
-    dollars: list[Any] = [of.get("usd") for of in judging]
-    usd = float(sum(dollars)) if all(isinstance(of, int | float) for of in dollars) else None
-    n_calls = sum(of.get("calls") or 0 for of in judging)
-    n_unpaid = sum(of.get("shared") or 0 for of in judging)
-    n_unpaid += sum(n for of in judging for n in (of.get("from_store") or {}).values())
-    tasks = [task for of in documents for task in (member(of, "tasks") or {}).values()]
-    # Groups count their tasks' questions again.
-    asked = [member(of, "unscored", "of") or 0 for of in tasks if not member(of, "tasks")]
+    dollars = [member(of, "judging", "usd") for of in documents]
+    is_known = all(isinstance(usd, int | float) for usd in dollars)
+    usd = float(sum(dollars)) if is_known else None
+    n_calls = n_unpaid = n_verdicts = 0
+    for of in documents:
+        n_calls += member(of, "judging", "calls") or 0
+        n_unpaid += member(of, "judging", "shared") or 0
+        n_unpaid += sum((member(of, "judging", "from_store") or {}).values())
+        for task in (member(of, "tasks") or {}).values():
+            # Groups count their tasks' questions again.
+            n_verdicts += 0 if member(task, "tasks") else member(task, "unscored", "of") or 0
     price = None
-    if usd is not None and n_calls and sum(asked):
-        price = 1000 * usd / n_calls * (n_calls + n_unpaid) / sum(asked)
-    paid = {"usd": usd, "n_calls": n_calls, "n_unpaid": n_unpaid}
-    return {**paid, "usd_per_1000_verdicts": price}
+    if usd is not None and n_calls and n_verdicts:
+        price = 1000 * usd / n_calls * (n_calls + n_unpaid) / n_verdicts
+    return {
+        "usd": usd, "n_calls": n_calls, "n_unpaid": n_unpaid, "usd_per_1000_verdicts": price,
+    }  # fmt: skip
 
 
 def units_of(found: Document) -> Iterator[tuple[tuple[str, str], Document]]:

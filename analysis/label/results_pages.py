@@ -80,7 +80,7 @@ def _tasks_to_label(
     missing = [name for name in wanted or () if name not in names]
     if missing or not names:
         raise SettingsError(
-            f"--tasks {', '.join(missing)}: expected tasks that people can be asked about and "
+            f"{' '.join(['--tasks', *missing])}: expected tasks that people can be asked about and "
             f"{', '.join(captioner.name for captioner in captioners)} all have: "
             f"{', '.join(names) or 'none'}"
         )
