@@ -103,9 +103,6 @@ class CaptionLog:
         digest = digest_of(task, video_id, aspect, caption.strip())
         # Two draws may be equal, and each is kept under a key of its own.
         own = f"{digest} {more['key']}" if more else digest
-        if own in self._saved:
-            return
-        self._saved |= {digest, own}
         row = {**more, "task": task, "video_id": video_id, "caption": caption}
         if isinstance(caption, NoCaption):
             row |= {"caption": None, "reason": caption.reason}
@@ -116,6 +113,9 @@ class CaptionLog:
         line = json.dumps(row).encode("ascii") + b"\n"
         is_alone = self._run.world_size == 1
         with self._lock:
+            if own in self._saved:
+                return
+            self._saved |= {digest, own}
             while self._targets:
                 target = self._targets[0]
                 file = target / rank_file(self._run.rank, self._run.world_size)

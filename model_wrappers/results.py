@@ -159,7 +159,8 @@ class Results:
             self.fail(planned, str(error))
         else:
             self.outcome.n_captions += 1
-            self._set(planned, caption)
+            # What saves it as it comes may not have run yet.
+            self.reuse(planned, caption)
 
     def _set(self, planned: PlannedCaption, caption: Caption) -> None:
         counts = caption.n_input_tokens, caption.n_output_tokens

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -337,6 +338,25 @@ def test_a_rerun_reads_no_clip(make: Callable[..., CaptionOpenai], clips: list[P
     """Captions are known by their clips, too: what would be asked need not be made to know them."""
     first = caption_all(make(), clips, PROMPTS)
     model = make(concurrency=3, max_cost=None, timeout_s=9.0)
+    model._read = _not_read  # type: ignore[method-assign,assignment] # must not be called
+    assert caption_all(model, clips, PROMPTS) == first
+
+
+@pytest.mark.keeps_captions
+def test_a_caption_is_on_disk_before_the_task_has_it(
+    make: Callable[..., CaptionOpenai], clips: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However late what saves it is called."""
+    call = Future._invoke_callbacks  # type: ignore[attr-defined] # as the library's thread does
+
+    def call_late(self: Future[Any]) -> None:
+        time.sleep(0.1)
+        call(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Future, "_invoke_callbacks", call_late)
+        first = caption_all(make(), clips, PROMPTS)
+        model = make()
     model._read = _not_read  # type: ignore[method-assign,assignment] # must not be called
     assert caption_all(model, clips, PROMPTS) == first
 
