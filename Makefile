@@ -58,7 +58,7 @@ package: setup
 # Three processes on two cores, as most tests wait more than they work. They begin with the longest.
 # Properties are tried with the same examples every time, so that what fails was changed.
 test: setup
-	$(BIN)/python -m pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n 3
 
 # Writes the golden outputs anew and prints what differs from before.
 golden: setup
@@ -66,7 +66,7 @@ golden: setup
 
 # A five-minute subset, for another set of versions.
 test-quick: setup
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile $(QUICK)
+	$(BIN)/python -m pytest -q -n 2 $(QUICK)
 
 # The lowest versions that pyproject.toml allows for the base install and eval, in an environment of their own.
 test-lowest: setup
@@ -106,7 +106,7 @@ test-nightly: setup
 	$(BIN)/python benchmarks/judge_verification.py
 	$(BIN)/python benchmarks/reward_learning.py
 	$(BIN)/python -m pytest -q -n 2 -m nightly
-	WHOLE_ZOO=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/model_wrappers/hf/test_architectures.py
+	WHOLE_ZOO=1 $(BIN)/python -m pytest -q -n 2 tests/model_wrappers/hf/test_architectures.py
 	$(MAKE) test-real
 
 # The pages as a site, in site/, with the report of the sample to click through.

@@ -7,7 +7,7 @@ import importlib
 import os
 import signal
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -52,29 +52,32 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs nightly, unless asked for; begin with the longest.
-
-    Tests of a file, or of the golden outputs, stay in one process, but for whole runs.
-    """
+    """Leave out what runs nightly, unless asked for; begin with the longest."""
     unasked = [name for name in ("real", "nightly") if name not in config.option.markexpr]
     left_out = [item for item in items if any(map(item.get_closest_marker, unasked))]
     config.hook.pytest_deselected(items=left_out)
     kept = [item for item in items if item not in left_out]
-    items[:] = sorted(kept, key=lambda item: (not _is_whole_run(item), not _is_golden(item)))
-    for item in items:
-        if not _is_whole_run(item):
-            group = "golden" if _is_golden(item) else item.location[0]
-            item.add_marker(pytest.mark.xdist_group(group))
+    items[:] = sorted(kept, key=lambda item: item.path.parent.name not in ("runs", "golden"))
 
 
-def _is_whole_run(item: pytest.Item) -> bool:
-    return item.get_closest_marker("cli") is not None
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of a file in one process, and all golden outputs, but not whole runs.
 
+    They share what takes long to make. xdist's own groups (3.8) do nothing under pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-def _is_golden(item: pytest.Item) -> bool:
-    return item.path.parent.name == "golden"
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            path = PurePath(nodeid.partition("::")[0])
+            if path.parent.name in ("runs", "golden"):
+                return nodeid if path.parent.name == "runs" else "golden"
+            return str(path)
+
+    config.option.loadscopereorder = False
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

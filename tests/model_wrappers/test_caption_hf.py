@@ -128,7 +128,6 @@ def test_a_checkpoint_without_chat_template_is_refused(qwen: Path, tmp_path: Pat
         make(tmp_path)
 
 
-@pytest.mark.cli
 @pytest.mark.nightly
 def test_one_process_is_two_processes(qwen: Path, tmp_path: Path) -> None:
     """The whole command line writes the same captions with one process and with two."""

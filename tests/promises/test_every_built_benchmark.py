@@ -115,7 +115,6 @@ def test_categories_of_ones_own_have_rows_of_their_own(
     assert counted.total() == built.n_questions
 
 
-@pytest.mark.cli
 def test_one_command_builds_and_one_scores(tmp_path: Path, server: BuilderServer) -> None:
     """Real clips become a benchmark, whose captions lmms-eval scores from a file."""
     clips = write_clips(tmp_path / "clips", 2)

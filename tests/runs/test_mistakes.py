@@ -432,7 +432,6 @@ def _exit_code(command: Callable[[], int]) -> int:
         return int(str(ended.code))
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize("name", THROUGH_LMMS_EVAL)
 def test_a_mistake_in_a_run_ends_in_one_line_that_helps(
     name: str, tmp_path: Path, serve: ServerFactory
@@ -458,7 +457,6 @@ def test_a_mistake_in_a_run_ends_in_one_line_that_helps(
     _require_helpful(lines[-1], mistake)
 
 
-@pytest.mark.cli
 @pytest.mark.parametrize(
     ("number", "exit_code", "wrong"),
     [

@@ -18,8 +18,6 @@ from judge_server import Behaviour, JudgeServer
 from report_pages import parsed
 from runs import environment, run_lmms_eval
 
-pytestmark = pytest.mark.cli
-
 REPO = Path(__file__).resolve().parents[2]
 EXAMPLE = REPO / "examples" / "caption_facts"
 

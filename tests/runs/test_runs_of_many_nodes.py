@@ -14,7 +14,7 @@ import pytest
 
 from runs import environment, run_lmms_eval
 
-pytestmark = [pytest.mark.cli, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 _CAPTIONER = ("--model", "caption_baseline", "--tasks", "vdc_score")
 _JUDGED = ("--model", "caption_file", "--tasks", "vdc_score", "--model_args")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from runs import Run
 
-pytestmark = pytest.mark.cli
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

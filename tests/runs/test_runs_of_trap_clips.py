@@ -15,7 +15,7 @@ from runs import environment, run_lmms_eval
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.cli, pytest.mark.nightly]
+pytestmark = pytest.mark.nightly
 
 TASKS = ("vdc_detailed", "vidcapbench_ae", "vcapsbench", "capquiz")
 BAD = ("sample_02", "sample_04", "sample_05", "sample_06")

@@ -21,8 +21,6 @@ from lmms_eval_captions.lmms_eval_tasks.sample import sample_root
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 from runs import Run, command, environment, run_lmms_eval
 
-pytestmark = pytest.mark.cli
-
 KEY = "sk-test-0123456789abcdef"
 FROM_FILE = ("--model", "caption_file", "--tasks", "vdc_score")
 

@@ -15,8 +15,6 @@ import pytest
 
 from runs import environment
 
-pytestmark = pytest.mark.cli
-
 
 def _release(folder: Path, name: str, number: str) -> Path:
     """A folder of packages that takes precedence, with the metadata of one release."""
