@@ -121,7 +121,8 @@ def _values(
     is_read = rows["question_index"].notna()
     if group is not None:
         is_read &= rows[group[0]] == group[1] if group[0] in rows else False
-    found: list[list[list[Any]]] = [[[] for _ in range(table.n_runs or 1)] for _ in captions]
+    n_runs = table.n_runs or 1
+    found: list[list[list[Any]]] = [[[] for _ in range(n_runs)] for _ in captions]
     values = rows[column].astype(object).where(rows[column].notna(), None)[is_read]
     runs = rows["run"][is_read].astype(int)
     for place, run, value in zip(places[is_read.to_numpy()].tolist(), runs, values, strict=True):
