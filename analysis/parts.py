@@ -14,6 +14,7 @@ import numpy as np
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Sample
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
+    Runs,
     by_run,
     mean_of_terms,
     parts_by_video,
@@ -49,17 +50,18 @@ def parts_of(
     With a group of the breakdown, its questions count only. ``None`` if the metric is no ratio of
     sums, or cannot be computed for one of them.
     """
-    terms_of = [
-        [_records(t, metric, group) for t in ([merged(of.tables)] if of.is_pooled else of.tables)]
-        for of in several
-    ]
-    benchmark, sets = weighted(several[0].benchmark, [of for terms in terms_of for of in terms])
+    tables_of = [[merged(of.tables)] if of.is_pooled else of.tables for of in several]
+    tables = [table for of in tables_of for table in of]
+    benchmark, cases = several[0].benchmark, [(_runs(t, metric, group), t.records) for t in tables]
+    if any(verdicts.is_sampled for verdicts in several):
+        benchmark, sets = weighted(benchmark, [_records(t, metric, group) for t in tables])
+        cases = [(by_run(metric, records), records) for records in map(list, sets)]
     videos = sorted(set().union(*(verdicts.videos() for verdicts in several)))
-    known, rest, sides = benchmark.metrics[metric], iter(sets), []
-    for n_terms in map(len, terms_of):
+    known, rest, sides = benchmark.metrics[metric], iter(cases), []
+    for n_terms in map(len, tables_of):
         terms = []
-        for records in islice(rest, n_terms):
-            term = parts_by_video(known, by_run(metric, records), records, videos)
+        for runs, records in islice(rest, n_terms):
+            term = parts_by_video(known, runs, records, videos)
             if term is None:
                 return None
             terms.append(term)
@@ -87,6 +89,12 @@ def caption_scores(table: TaskTable, metric: str) -> list[float | None]:
         finite = [score for score in found if isfinite(score)]
         scores.append(fmean(finite) if finite else None)
     return scores
+
+
+def _runs(table: TaskTable, metric: str, group: Group | None) -> Runs:
+    """Return the values that a metric reads of a table's captions in each judge run."""
+    n_values, column = table.benchmark.metrics[metric].n_values, table.head["values"][metric]
+    return list(zip(*_values(table, column, n_values, group), strict=True))
 
 
 def _records(table: TaskTable, metric: str, group: Group | None = None) -> list[CaptionRecord]:
