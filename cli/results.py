@@ -44,7 +44,7 @@ def compare(arguments: Namespace) -> int:
         arguments.intervals, arguments.mean, arguments.published, arguments.force
     )
     filled = papers.fill_tables(captioners, names)
-    # Refuses what is no score in every format.
+    # Scores by the offline stand-in are refused in every format.
     parts = [papers.part_of(one, captioners, options) for one in filled]
     numbers = papers.documents(filled)
     write_report(parts, numbers.to_dict("records"), arguments, numbers)

@@ -160,7 +160,7 @@ def _find_sources(given: Path, output: Path) -> list[_Source]:
 
 
 def _short(name: str) -> str:
-    """Return a name to which a file system allows more to be added; a long one gets a digest."""
+    """Return a name with room for a suffix; a long one is cut and gets a digest."""
     raw = name.encode("utf-8", "surrogateescape")
     if len(raw) <= _MAX_NAME_BYTES:
         return name

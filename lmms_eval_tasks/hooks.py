@@ -172,7 +172,7 @@ class Hooks(Generic[Q, J]):
             found = None if find_out is None else find_out()
             if found is not None:
                 words, help_, kind = found
-                logger.error(f"{{}}: {{}}{'. ' if help_ else ''}{{}}", task, words, help_)
+                logger.error("{}: {}. {}", task, words, help_)
                 self._why_not[task] = words, kind
             return self._why_not.get(task)
 

@@ -159,7 +159,7 @@ class Results:
             self.fail(planned, str(error))
         else:
             self.outcome.n_captions += 1
-            # What saves it as it comes may not have run yet.
+            # The callback that saves it may not have run yet.
             self.reuse(planned, caption)
 
     def _set(self, planned: PlannedCaption, caption: Caption) -> None:

@@ -168,6 +168,7 @@ class Ledger:
         self._shares: dict[str, tuple[float, float]] = {}
         """Scorer to the US dollars that it has spent, and that it may spend."""
         self._usd_of_dead = 0.0
+        """US dollars that scorers may have spent before they died."""
 
     def start(self, scorer: str) -> None:
         """Take what a scorer might spend for spent, which died and starts again."""

@@ -194,7 +194,7 @@ def writing(path: Path) -> Iterator[None]:
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that is there once it is complete; a link in place of its draft is not followed.
 
-    :class:`DataError` if it cannot be made; what is written into it belongs under :func:`writing`.
+    :class:`DataError` if it cannot be made; writes to it belong under :func:`writing`.
     """
     draft = path.with_name(f"{path.name}.unfinished")
     with writing(path):

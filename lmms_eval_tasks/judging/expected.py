@@ -61,6 +61,7 @@ _WAYS_OUT: Final = (
     "Raise the limit (LMMS_CAPTIONS_MAX_COST, or none), take a cheaper judge (LMMS_CAPTIONS_JUDGE) "
     "or judge a sample of the questions (LMMS_CAPTIONS_PRECISION=0.5)"
 )
+_READABLE: Final = "See that this folder can be read, then run the same command again"
 _HELP: Final = (
     "Add the captions, or score the others alone (--model caption_file with missing=drop), or "
     "raise the limit"
@@ -283,7 +284,7 @@ def why_not_ask(
     try:
         calls_of_task, usd_of_task = _expected(benchmark, docs, settings, captions, is_real=True)
     except StoreError as error:
-        return str(error), "", "stopped"
+        return str(error), _READABLE, "stopped"
     n_calls, usd = SESSION.expected_cost
     n_calls, usd = n_calls + calls_of_task, usd + usd_of_task
     if settings.max_cost_usd is not None:

@@ -214,7 +214,7 @@ def estimate(
     judge = np.bincount(question, scales * (top - ratios[cell] * bottom))
     cheap = np.bincount(question, scales * (cheap_top - ratios[cell] * cheap_bottom))
     first = np.unique(question, return_index=True)[1]
-    weight = columns[9, first]
+    _, _, _, _, weight, *_ = columns[5:, first]
     stratum, residuals = stratum[first], judge - trust[first] * cheap
     is_drawn, variance = np.zeros(n_questions, dtype=bool), 0.0
     for number in np.unique(stratum):

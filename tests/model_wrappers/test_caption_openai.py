@@ -346,7 +346,7 @@ def test_a_rerun_reads_no_clip(make: Callable[..., CaptionOpenai], clips: list[P
 def test_a_caption_is_on_disk_before_the_task_has_it(
     make: Callable[..., CaptionOpenai], clips: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However late what saves it is called."""
+    """Even if the callback that saves it runs late."""
     call = Future._invoke_callbacks  # type: ignore[attr-defined] # as the library's thread does
 
     def call_late(self: Future[Any]) -> None:

@@ -174,7 +174,7 @@ def test_arguments_that_do_not_go_together_are_told(
     assert not judge.counts.n_requests
 
 
-def test_an_error_of_a_captioner_is_none_of_the_disk(
+def test_a_captioner_s_error_is_not_reported_as_a_full_disk(
     judge: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that it asks may be gone: that is an OSError, too."""

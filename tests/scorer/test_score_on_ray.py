@@ -200,7 +200,7 @@ def test_a_limit_of_cost_is_kept_over_all_scorers(
     assert judge.counts.n_requests == 240
 
 
-def test_what_scorers_may_have_spent_that_died_stays_spent() -> None:
+def test_the_spending_of_dead_scorers_counts() -> None:
     """However many died; they were allowed more than they said."""
     ledger = Ledger(10.0)
     for name in ("a", "b"):
