@@ -122,7 +122,7 @@ Command("compare", "results",
     --across-judges  compare although captions were judged in different ways, with a warning
     --paper  the table of the benchmark's paper, a row per captioner
     --intervals  with --paper: each score with its 95% interval
-    --mean  with --paper: a column with the mean over the columns
+    --mean  with --paper: a column with the mean over tasks (VDC, MSVD-Eval)
     --published  with --paper: the paper's own rows, with their judge
     --force  with --paper: also scores by the offline stand-in
     --format text|markdown|latex|csv|json  output format (default: text)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
 from math import isnan, nan
-from statistics import fmean
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 import numpy as np
@@ -33,144 +32,128 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SLASH: Final = " / "
-_VDC: Final = (("vdc_acc", "Acc"), ("vdc_score", "Score"))
-_VIDCAPBENCH: Final = (("acc", "Acc"), ("pre", "Pre"), ("cov", "Cov"), ("con", "Con"))
-_CAPQUIZ: Final = (("capf1", "F1"), ("capp", "P"), ("capr", "R"))
-_GVEVAL: Final = (*zip(ACCR, ("Acc", "Comp", "Conc", "Rel"), strict=True), ("avg", "Avg"))
 _SETTINGS: Final[tuple[str, ...]] = get_args(Setting)
+_VDC: Final = ("Acc / Score", ("vdc_acc", "vdc_score"))
+_VIDCAPBENCH: Final = ("Acc / Pre / Cov / Con", ("acc", "pre", "cov", "con"))
+_CAPQUIZ: Final = (("F1", ("capf1",)), ("P", ("capp",)), ("R", ("capr",)))
+_GVEVAL: Final = tuple(
+    (heading, (metric,))
+    for heading, metric in zip(("Acc", "Comp", "Conc", "Rel", "Avg"), (*ACCR, "avg"), strict=True)
+)
 
 
 class Column(NamedTuple):
-    """Numbers of one group of questions, in one column each or in one cell together."""
+    """Numbers of one task or group of questions."""
 
+    above: str
+    """Heading over the column, and over its neighbours that have the same."""
     heading: str
-    """Heading of the column or columns."""
-    metrics: Sequence[tuple[str, str]] = ()
-    """Metrics with their headings; empty for the metric of the block."""
-    above: str = ""
-    """Heading over several columns without metrics of their own."""
-    group: tuple[str, str] | None = None
-    """Section of the breakdown and the group in it; ``None`` for all questions."""
+    """Heading of each metric, separated by slashes, as the numbers are."""
+    metrics: Sequence[str] = ()
+    """Empty for the metric of the block."""
     name: str = ""
     """Task or group of the numbers; empty for that of the table."""
-    is_joined: bool = False
-    """True if they are in one cell, separated by slashes."""
-    has_deviation: bool = False
-    """True if the first is followed by its deviation over judge runs, if there are several."""
-    is_optional: bool = False
-    """True if the column is left out when no captioner has it."""
+    group: tuple[str, str] = ALL
+    """Section of the breakdown and the group in it."""
 
 
 class PaperTable(NamedTuple):
-    """A table with a row for each captioner."""
+    """A table with a row for each captioner. Columns that no captioner has are left out."""
 
     source: str
     """Paper and number of the table."""
     names: Sequence[str]
     """Tasks and groups that it may show: the first that the captioners have."""
     columns: Sequence[Column]
-    blocks: Sequence[tuple[str, str]] = ()
-    """Metrics that have rows of their own, with the text in front; empty if every captioner has
-    one row."""
+    blocks: Sequence[tuple[str, str]] = (("", ""),)
+    """Metrics that have rows of their own, with the text in front."""
     note: str = ""
     """Advice to readers who compare with other rows of the paper."""
-    pieces: Sequence[int] = ()
-    """Columns of each piece if the paper breaks the table; empty if it is in one piece."""
+    n_pieces: int = 1
+    """Pieces in which the paper prints the columns."""
     decimals: int = 2
+    has_deviation: bool = False
+    """True if the first metric over all questions has its deviation over several judge runs."""
     published_judge: str = ""
     """Judge behind the paper's own rows, which the benchmark's README has."""
 
 
-PAPER_TABLES: Final[Mapping[type[Benchmark[Any, Any]], PaperTable]] = MappingProxyType(
-    {
-        Vdc: PaperTable(
-            source="AuroraCap, Table 7",
-            published_judge="Llama-3.1-8B-Instruct",
-            names=("vdc_score", *(f"vdc_{aspect}" for aspect in ASPECTS)),
-            columns=[
-                Column(aspect.replace("_", " ").title(), _VDC, name=f"vdc_{aspect}", is_joined=True)
-                for aspect in ASPECTS
-            ],
-            note="By its authors' public word Llama-3.1-8B-Instruct judged the paper's Table 7, "
-            "and not GPT-4o: only rows of that judge belong beside it, see the page of VDC",
-        ),
-        VidCapBench: PaperTable(
-            source="VidCapBench, Table 3",
-            published_judge="gpt-4o-2024-08-06",
-            names=("vidcapbench_ae", "vidcapbench", "vidcapbench_he"),
-            columns=[
-                Column("Overall", _VIDCAPBENCH, is_joined=True, has_deviation=True),
-                *(
-                    Column(name.title(), _VIDCAPBENCH, group=("dimensions", name), is_joined=True)
-                    for name in CATEGORIES
-                ),
-                Column(
-                    "VDC Overall", _VDC, name="vdc_score", is_joined=True, has_deviation=True,
-                    is_optional=True,
-                ),
-            ],
-            decimals=1,
-        ),
-        VCapsBench: PaperTable(
-            source="VCapsBench, Table 1",
-            names=("vcapsbench",),
-            columns=[
-                *(
-                    Column(name.title(), above=group, group=("categories", name))
-                    for name, group in GROUP_OF.items()
-                ),
-                Column("ALL"),
-            ],
-            pieces=(11, 11),
-            blocks=(("ar", "AR"), ("ir", "IR"), ("cr", "CR")),
-        ),
-        CapQuiz: PaperTable(
-            source="CapQuiz, Table 3",
-            published_judge="gpt-4.1-2025-04-14",
-            names=("capquiz", "capquiz_detailed"),
-            columns=[
-                Column("Overall", _CAPQUIZ),
-                *(Column(name, _CAPQUIZ, group=("groups", name)) for name in GROUPS),
-            ],
-        ),
-        # The paper prints only the agreement of these scores with people.
-        MsvdEval: PaperTable(
-            source="MSVD-Eval, scores of G-VEval (a layout of ours)",
-            names=("msvd_eval", *(f"msvd_eval_{setting}" for setting in _SETTINGS)),
-            columns=[
-                Column(
-                    setting.replace("_", "-"), _GVEVAL, name=f"msvd_eval_{setting}",
-                    is_optional=True,
-                )
-                for setting in _SETTINGS
-            ],
-        ),
-    }
-)  # fmt: skip
+PAPER_TABLES: Final[Mapping[type[Benchmark[Any, Any]], PaperTable]] = {
+    Vdc: PaperTable(
+        source="AuroraCap, Table 7",
+        published_judge="Llama-3.1-8B-Instruct",
+        names=("vdc_score", *(f"vdc_{aspect}" for aspect in ASPECTS)),
+        columns=[Column(a.replace("_", " ").title(), *_VDC, name=f"vdc_{a}") for a in ASPECTS],
+        note="By its authors' public word Llama-3.1-8B-Instruct judged the paper's Table 7, "
+        "and not GPT-4o: only rows of that judge belong beside it, see the page of VDC",
+    ),
+    VidCapBench: PaperTable(
+        source="VidCapBench, Table 3",
+        published_judge="gpt-4o-2024-08-06",
+        names=("vidcapbench_ae", "vidcapbench", "vidcapbench_he"),
+        columns=[
+            Column("Overall", *_VIDCAPBENCH),
+            *(Column(of.title(), *_VIDCAPBENCH, group=("dimensions", of)) for of in CATEGORIES),
+            Column("VDC Overall", *_VDC, name="vdc_score"),
+        ],
+        decimals=1,
+        has_deviation=True,
+    ),
+    VCapsBench: PaperTable(
+        source="VCapsBench, Table 1",
+        names=("vcapsbench",),
+        columns=[
+            *(Column(GROUP_OF[of], of.title(), group=("categories", of)) for of in GROUP_OF),
+            Column("", "ALL"),
+        ],
+        blocks=(("AR", "ar"), ("IR", "ir"), ("CR", "cr")),
+        n_pieces=2,
+    ),
+    CapQuiz: PaperTable(
+        source="CapQuiz, Table 3",
+        published_judge="gpt-4.1-2025-04-14",
+        names=("capquiz", "capquiz_detailed"),
+        columns=[
+            *(Column("Overall", *own) for own in _CAPQUIZ),
+            *(Column(of, *own, group=("groups", of)) for of in GROUPS for own in _CAPQUIZ),
+        ],
+    ),
+    # The paper prints only the agreement of these scores with people.
+    MsvdEval: PaperTable(
+        source="MSVD-Eval, scores of G-VEval (a layout of ours)",
+        names=("msvd_eval", *(f"msvd_eval_{setting}" for setting in _SETTINGS)),
+        columns=[
+            Column(setting.replace("_", "-"), *own, name=f"msvd_eval_{setting}")
+            for setting in _SETTINGS
+            for own in _GVEVAL
+        ],
+    ),
+}
 """Table of each benchmark that has one, for ``compare --paper``."""
 
 
 class Options(NamedTuple):
-    """Parts of a paper table in addition to the scores."""
+    """Parts of a paper table in addition to the scores.
+
+    ``published`` are the paper's own rows; ``force`` shows scores by the offline stand-in.
+    """
 
     intervals: bool = False
     mean: bool = False
-    """A column with the mean over the columns."""
     published: bool = False
-    """The paper's own rows."""
     force: bool = False
-    """True to show scores by the offline stand-in."""
 
 
 class Filled(NamedTuple):
     """A paper's table with the numbers of some captioners."""
 
     benchmark: Benchmark[Any, Any]
-    table: PaperTable
+    layout: PaperTable
     name: str
     columns: Sequence[Column]
+    """Columns that any captioner has numbers for."""
     numbers: pd.DataFrame
-    """A row per number: where it stands, see :func:`_numbers`, its value, and its interval."""
+    """A row per number: where it stands, its value, and its interval; ``nan`` if there is none."""
 
 
 def fill_tables(captioners: Sequence[Captioner], names: Sequence[str] = ()) -> list[Filled]:
@@ -182,25 +165,26 @@ def fill_tables(captioners: Sequence[Captioner], names: Sequence[str] = ()) -> l
         SettingsError: If a name has no table.
         DataError: If there is none.
     """
+    tables = {
+        name: (benchmark, layout)
+        for benchmark in all_benchmarks().values()
+        if (layout := PAPER_TABLES.get(type(benchmark))) is not None
+        for name in layout.names
+    }
     present = dict.fromkeys(name for captioner in captioners for name in captioner.runs)
-    filled: list[Filled] = []
-    known: set[str] = set()
-    for benchmark in all_benchmarks().values():
-        layout = PAPER_TABLES.get(type(benchmark))
-        if layout is not None:
-            known.update(layout.names)
-            own = [name for name in layout.names if name in (names or present)]
-            chosen = own if names else own[:1]
-            filled += [_fill(benchmark, layout, name, captioners) for name in chosen]
-    unknown = [name for name in names if name not in known or name not in present]
+    unknown = [name for name in names if name not in tables or name not in present]
     if unknown:
         raise SettingsError(
             "--tasks: expected tasks or groups with a table in a paper, any of "
-            f"{', '.join(name for name in present if name in known) or 'none'}, got {unknown[0]!r}"
+            f"{', '.join(name for name in present if name in tables) or 'none'}, got {unknown[0]!r}"
         )
-    if not filled:
+    shown = [name for name in tables if name in (names or present)]
+    if not shown:
         raise DataError(f"no paper has a table of any of {', '.join(present)}")
-    return filled
+    if not names:
+        first_of = {tables[name][1].source: name for name in reversed(shown)}
+        shown = [name for name in shown if name in first_of.values()]
+    return [_fill(*tables[name], name, captioners) for name in shown]
 
 
 def part_of(filled: Filled, captioners: Sequence[Captioner], options: Options) -> Part:
@@ -227,15 +211,17 @@ def part_of(filled: Filled, captioners: Sequence[Captioner], options: Options) -
     n_videos = len(set().union(*(owner.verdicts(name).videos() for owner in owners)))
     limits = list(dict.fromkeys(of["limit"] for of in fields if "limit" in of))
     title = (
-        f"{filled.table.source}, {name}. Judge: {listed(judges)}; {n_videos:,} videos"
+        f"{filled.layout.source}, {name}. Judge: {listed(judges)}; {n_videos:,} videos"
         f"{f', a sample: the first {listed(limits)} documents (--limit)' if limits else ''}"
         f"{'; smoke test, no scores' if stand_ins else ''}"
     )
-    made = list(_tables(filled, options, title))
-    notes = [f"{owner}: {signature}" for owner, signature in signatures.items()]
-    if filled.table.note:
-        notes.insert(0, f"{filled.table.note}.")
-    plain, latex = [("", frame) for frame, _ in made], "\n\n".join(text for _, text in made)
+    notes = [f"{filled.layout.note}."] * bool(filled.layout.note)
+    notes += [f"{owner}: {signature}" for owner, signature in signatures.items()]
+    pieces = list(_pieces(filled, options))
+    plain = [
+        ("", table([" ".join(h).strip() for h in of.columns], of.to_numpy())) for of, _ in pieces
+    ]
+    latex = "\n\n".join(_latex(*piece, title) for piece in pieces)
     return Part(title, [warning] if other else [], plain, notes, latex)
 
 
@@ -245,7 +231,7 @@ def documents(filled: Sequence[Filled]) -> pd.DataFrame:
 
     shown = ["captioner", "task", "heading", "metric", "label", "value", "low", "high", "deviation"]
     return pd.concat(
-        [of.numbers[shown].assign(table=of.table.source)[["table", *shown]] for of in filled],
+        [of.numbers[shown].assign(table=of.layout.source)[["table", *shown]] for of in filled],
         ignore_index=True,
     )
 
@@ -255,116 +241,91 @@ def _fill(
 ) -> Filled:
     import pandas as pd
 
-    def has(captioner: Captioner, column: Column) -> bool:
-        return (column.name or name) in captioner.runs
-
-    def is_shown(column: Column) -> bool:
-        is_present = not column.is_optional or any(has(of, column) for of in captioners)
-        is_own = column.name in ("", name) or name == layout.names[0]
-        return is_present and (is_own or column.name not in layout.names)
-
-    columns = list(filter(is_shown, layout.columns))
-    rows = [
-        (block, captioner)
-        for block in (layout.blocks or [("", "")])
-        for captioner in captioners
-        if any(has(captioner, column) for column in columns)
+    columns = [
+        column
+        for column in layout.columns
+        if any((column.name or name) in owner.runs for owner in captioners)
+        and (column.name not in layout.names or name in (column.name, layout.names[0]))
     ]
-    numbers = [
-        {"row": row, "block": block[1], "captioner": captioner.name, "column": place, **number}
-        for row, (block, captioner) in enumerate(rows)
-        for place, column in enumerate(columns)
-        for number in _numbers(benchmark, column.name or name, column, captioner, block)
-    ]
+    owners = [c for c in captioners if any((column.name or name) in c.runs for column in columns)]
+    numbers: list[dict[str, object]] = []
+    for row, ((block, metric), owner) in enumerate(product(layout.blocks, owners)):
+        for place, column in enumerate(columns):
+            place_of = {"row": row, "column": place, "block": block, "captioner": owner.name}
+            of_block = column._replace(above=column.heading, heading=block, metrics=(metric,))
+            own = column if column.metrics else of_block
+            of_metrics = _numbers(benchmark, layout, owner, column.name or name, own)
+            numbers += [{**place_of, **of_metric} for of_metric in of_metrics]
     return Filled(benchmark, layout, name, columns, pd.DataFrame(numbers))
 
 
 def _numbers(
-    benchmark: Benchmark[Any, Any],
-    task: str,
-    column: Column,
-    captioner: Captioner,
-    block: tuple[str, str],
+    benchmark: Benchmark[Any, Any], layout: PaperTable, owner: Captioner, task: str, column: Column
 ) -> Iterator[dict[str, object]]:
-    """Yield the numbers of a captioner in a column; ``nan`` if it has none."""
-    run = captioner.runs.get(task)
-    scores = {} if run is None else run.tasks[task].scores
-    figures = None if run is None else member(run.breakdown(task), *(column.group or ALL))
+    """Yield the numbers of a captioner in a column."""
+    run = owner.runs.get(task)
+    figures = None if run is None else member(run.breakdown(task), *column.group)
+    scores = run.tasks[task].scores if run is not None and column.group == ALL else figures
 
-    def figure(key: str) -> float:
+    def figure(figures: object, key: str) -> float:
         value = member(figures, key)
         return float(value) if isinstance(value, int | float) else nan
 
-    for place, (metric, label) in enumerate(column.metrics or [block]):
-        known = benchmark.metrics.get(metric)
+    labels = column.heading.split(_SLASH)
+    for place, (label, metric) in enumerate(zip(labels, column.metrics, strict=True)):
+        known, value = benchmark.metrics.get(metric), figure(scores, metric)
+        sign = 1 if known is None or known.higher_is_better else -1
+        has_deviation = layout.has_deviation and column.group == ALL and not place
         yield {
-            "task": task, "heading": column.heading, "metric": metric, "label": label,
-            "value": figure(metric) if column.group else scores.get(metric, nan),
-            "low": figure(f"{metric}_{CI_LOW}"), "high": figure(f"{metric}_{CI_HIGH}"),
-            "deviation": figure(f"{metric}_std") if column.has_deviation and not place else nan,
-            "sign": 1 if known is None or known.higher_is_better else -1,
-            # Joined numbers are one cell.
-            "place": place, "cell": 0 if column.is_joined else place,
+            "task": task, "heading": column.above, "metric": metric, "label": label,
+            "value": value, "low": figure(figures, f"{metric}_{CI_LOW}"),
+            "high": figure(figures, f"{metric}_{CI_HIGH}"),
+            "deviation": figure(figures, f"{metric}_std") if has_deviation else nan,
+            # Numbers that stand alone are compared as they are printed.
+            "merit": sign * round(value, layout.decimals) if len(labels) == 1 else nan,
         }  # fmt: skip
 
 
-def _tables(filled: Filled, options: Options, caption: str) -> Iterator[tuple[pd.DataFrame, str]]:
-    """Yield the table and its LaTeX, in the paper's pieces if it has all of its columns."""
-    n, digits, pieces = len(filled.columns), filled.table.decimals, filled.table.pieces
-    numbers = filled.numbers
-    texts = [_shown(of, digits, options) for of in numbers.itertuples()]
-    latex = [
-        rf"\textbf{{{in_latex(text)}}}" if is_best else in_latex(text)
-        for text, is_best in zip(texts, _is_best(numbers, digits), strict=True)
-    ]
-    numbers = numbers.assign(text=texts, latex=latex)
-    for places in np.split(np.arange(n), np.cumsum(pieces)[:-1] if sum(pieces) == n else []):
-        yield _table(filled, numbers[numbers["column"].isin(places)], options, caption)
-
-
-def _table(
-    filled: Filled, numbers: pd.DataFrame, options: Options, caption: str
-) -> tuple[pd.DataFrame, str]:
+def _pieces(filled: Filled, options: Options) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
+    """Yield the texts of each piece of the table, and a frame that is true where they are best."""
     import pandas as pd
 
-    digits, has_blocks = filled.table.decimals, bool(filled.table.blocks)
-    columns = [filled.columns[place] for place in numbers["column"].unique()]
-    header = [("", ""), ("", "Model")] if has_blocks else [("", "Model")]
-    n_names = len(header)
-    for column in columns:
-        labels = [label for _, label in column.metrics] or [column.heading]
-        over = column.heading if column.metrics else column.above
-        header += [(over, _SLASH.join(labels))] if column.is_joined else [(over, x) for x in labels]
-    names = numbers.drop_duplicates("row")[["block", "captioner"] if has_blocks else ["captioner"]]
-    of_cells = numbers.groupby(["row", "column", "cell"])
-    cells = of_cells[["text", "latex"]].agg(_SLASH.join).unstack([1, 2])
-    more = [""] * len(names)
-    with_mean = options.mean and len(columns) > 1 and all(column.metrics for column in columns)
-    if with_mean:
-        header.append(("Mean", _SLASH.join(label for _, label in columns[0].metrics)))
-        first = numbers[numbers["place"] < len(columns[0].metrics)]
-        means = first.groupby(["row", "place"])["value"].agg(lambda of: of.mean(skipna=False))
-        more = [_SLASH.join(number(v, digits) for v in of) for of in means.unstack().to_numpy()]
-    rows, latex = [], []
-    for name, plain, marked, mean in zip(
-        names.to_numpy(), cells["text"].to_numpy(), cells["latex"].to_numpy(), more, strict=True
-    ):
-        ends = [mean] * with_mean
-        rows.append([*name, *plain, *ends])
-        latex.append([*map(in_latex, name), *marked, *map(in_latex, ends)])
-    if options.published and not has_blocks:
-        for row in _published(filled, len(header), with_mean=with_mean):
-            rows.append(row)
-            latex.append(list(map(in_latex, row)))
-    heads = [(in_latex(over), in_latex(own)) for over, own in header]
-    own_heads = [own for _, own in heads]
-    text: str = pd.DataFrame(
-        latex, columns=pd.MultiIndex.from_tuples(heads) if any(o for o, _ in heads) else own_heads
-    ).to_latex(
+    layout, numbers = filled.layout, filled.numbers
+    shown = [_shown(of, layout.decimals, options) for of in numbers.itertuples()]
+    merits = numbers.groupby(["block", "column"])["merit"]
+    is_best = (numbers["merit"] == merits.transform("max")) & (merits.transform("count") > 1)
+    cells = numbers.assign(text=shown, is_best=is_best).groupby(["row", "column"])
+    cells = cells.agg({"text": _SLASH.join, "is_best": "any"}).unstack()
+    names = numbers.drop_duplicates("row").set_index("row")
+    n_metrics = numbers["metric"].nunique()
+    # Groups of one task overlap, and have no mean.
+    with_mean = options.mean and all(column.name for column in filled.columns)
+    with_mean &= numbers["task"].nunique() > 1
+    for places in np.array_split(np.arange(len(filled.columns)), layout.n_pieces):
+        heads = pd.MultiIndex.from_tuples([filled.columns[place][:2] for place in places])
+        texts, is_best = (cells[of][places].set_axis(heads, axis=1) for of in ("text", "is_best"))
+        texts.insert(0, ("", "Model"), names["captioner"])
+        if len(layout.blocks) > 1:
+            texts.insert(0, ("", ""), names["block"])
+        if with_mean:
+            means = [_mean(of, n_metrics, layout) for _, of in numbers.groupby("row")["value"]]
+            texts["Mean", _SLASH.join(numbers["label"].unique())] = means
+        for row, values in _published(filled) if options.published else ():
+            mean = [_mean(list(map(float, values)), n_metrics, layout)] if with_mean else []
+            texts.loc[len(texts)] = [*row, *mean]
+        yield texts, is_best.reindex(index=texts.index, columns=texts.columns, fill_value=False)
+
+
+def _latex(texts: pd.DataFrame, is_best: pd.DataFrame, caption: str) -> str:
+    cells = texts.map(in_latex)
+    cells = cells.mask(is_best, r"\textbf{" + cells + "}")
+    cells.columns = texts.columns.map(lambda heads: tuple(map(in_latex, heads)))
+    n_names = list(texts).index(("", "Model")) + 1
+    text: str = cells.to_latex(
         index=False, escape=False, caption=in_latex(caption), multicolumn_format="c",
-        column_format="l" * n_names + "r" * (len(header) - n_names),
+        column_format="l" * n_names + "r" * (texts.shape[1] - n_names),
     )  # fmt: skip
-    return table([" ".join(filter(None, of)) for of in header], rows), text.rstrip()
+    return text.rstrip()
 
 
 def _shown(of: Any, digits: int, options: Options) -> str:  # noqa: ANN401 - a row
@@ -374,39 +335,28 @@ def _shown(of: Any, digits: int, options: Options) -> str:  # noqa: ANN401 - a r
     return text if isnan(of.value + of.deviation) else f"{text} (±{of.deviation:.{digits}f})"
 
 
-def _is_best(numbers: pd.DataFrame, digits: int) -> pd.Series[bool]:
-    """Mark the numbers that are best in their column and block, as printed, of several."""
-    is_alone = numbers.groupby(["row", "column", "cell"])["place"].transform("size") == 1
-    own = numbers["sign"] * numbers["value"].map(lambda value: round(value, digits))
-    of_column = own.where(is_alone).groupby([numbers[of] for of in ("block", "column", "cell")])
-    return is_alone & (own == of_column.transform("max")) & (of_column.transform("count") > 1)
+def _mean(values: Sequence[float], n_metrics: int, layout: PaperTable) -> str:
+    """Return the mean of each metric over tasks."""
+    means = np.reshape(values, (-1, n_metrics)).mean(axis=0)
+    return _SLASH.join(number(mean, layout.decimals) for mean in means)
 
 
-def _published(filled: Filled, n_cells: int, *, with_mean: bool) -> list[list[str]]:
-    """Return the paper's rows, as the task's page has them, with the paper's judge."""
-    columns = [column for column in filled.table.columns if not column.is_optional]
+def _published(filled: Filled) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the cells and all numbers of the paper's rows, as the task's page has them."""
+    layout = filled.layout
+    own = [column for column in layout.columns if column.name in ("", *layout.names)]
     page = (filled.benchmark.folder / "README.md").read_text(encoding="utf-8")
-    tables = (
-        [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()]
-        for lines in re.findall(r"(?:^\|.*\n?)+", page, re.MULTILINE)
-    )
-    rows = next(
-        (
-            rows
-            for (first, *others), _, *rows in tables
-            if first in ("model", "captioner") and len(others) == len(columns)
-        ),
-        [],
-    )
-    shown = []
-    for model, *cells in rows:
-        row = [f"{model} (paper, judge {filled.table.published_judge})"]
-        for column, cell in zip(columns, cells, strict=True):
-            if column in filled.columns:
-                row += [cell] if column.is_joined else cell.split(_SLASH)
-        if with_mean:
-            numbers = [[float(part.split()[0]) for part in cell.split(_SLASH)] for cell in cells]
-            means = (fmean(values) for values in zip(*numbers, strict=False))
-            row.append(_SLASH.join(number(mean, filled.table.decimals) for mean in means))
-        shown.append([*row, *[NONE] * (n_cells - len(row))])
-    return shown
+    for lines in re.findall(r"(?:^\|.*\n?)+", page, re.MULTILINE):
+        (first, *_), _, *rows = [line.strip("| ").split("|", 1) for line in lines.splitlines()]
+        if first.strip() not in ("model", "captioner"):
+            continue
+        for model, cells in rows:
+            values = re.split(r"\s*[|/]\s*", cells.strip())
+            if len(values) != sum(len(column.metrics) for column in own):
+                break
+            rest = iter(values)
+            cell_of = {column: _SLASH.join(islice(rest, len(column.metrics))) for column in own}
+            shown = [cell_of.get(column, NONE) for column in filled.columns]
+            yield [f"{model.strip()} (paper, judge {layout.published_judge})", *shown], values
+        else:
+            return
