@@ -95,7 +95,7 @@ def _any_significant(root: Path, seeds: Sequence[int]) -> list[set[str]]:
         captioners = _drawn(planted, np.random.default_rng(seed))
         comparer = Comparer(captioners)
         whole = comparer.compare("vdc_score")
-        rows = [*whole.overall, *(row for of in whole.sections.values() for row in of)]
+        rows = [*whole.rows]
         for task in TASKS:
             rows += comparer.compare(task).overall
             # Alone, as with --tasks.

@@ -60,9 +60,10 @@ def _comparison(
     shown = names_to_show(captioners, names)
     comparer = Comparer(captioners, arguments.across_judges)
     compared, left_out = compare_all(comparer, shown, arguments.group, is_wanted=bool(names))
-    decided = decide(comparer, gates, [one.name for one in compared])
+    of_names = [one.name for one in compared]
+    decided = [decision for gate in gates for decision in decide(comparer, gate, of_names)]
     words = [str(one["words"]) for one in decided]
-    parts = [compare_report.part_of(one, comparer.names) for one in compared]
+    parts = list(map(compare_report.part_of, compared))
     if len(compared) + len(left_out) > 1:
         parts.insert(0, compare_report.overview(compared, comparer.names, left_out))
     if decided:

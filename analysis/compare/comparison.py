@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import combinations, groupby
+from itertools import combinations, product
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
-from lmms_eval_captions.analysis.parts import VideoParts, group_counts, is_by_task, parts_of
+from lmms_eval_captions.analysis.parts import Group, VideoParts, group_counts, is_by_task, parts_of
 from lmms_eval_captions.analysis.task_table import Counts, Verdicts, align, differences
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.benchmark import ALL, Benchmark, Metric
@@ -33,7 +33,7 @@ Document = dict[str, Any]
 Pair = tuple[int, int]
 """Places of two captioners; the difference is the second minus the first."""
 
-ALPHA: Final = 0.05
+SIGNIFICANT: Final = ("better", "worse")
 TASKS: Final = "tasks"
 """Section in which each task of a group is one group of questions."""
 MAX_GROUPS: Final = 40
@@ -42,6 +42,7 @@ _N_MOVED: Final = 5
 """Videos in each direction that are listed as moving the difference most."""
 _NOTHING: Final = 1e-9
 """A smaller difference of two numbers is rounding."""
+_AS_THEY_ARE: Final = "or compare them as they are with --across-judges"
 
 
 class Cell(NamedTuple):
@@ -63,12 +64,10 @@ class Contrast(NamedTuple):
     difference: Difference
     """With an interval and p-value of its own."""
     p_value: float | None
-    interval: tuple[float, float] | None
+    interval: tuple[float | None, float | None]
     outcome: Outcome
     """Result of the second captioner; ``tied`` without a significant difference."""
 
-
-_AS_THEY_ARE: Final = "or compare them as they are with --across-judges"
 
 Contrasts = Mapping[Cell, Mapping[Pair, Contrast]]
 
@@ -95,32 +94,46 @@ class Compared(NamedTuple):
     """A task or group of all captioners, on the questions that all have a verdict on."""
 
     name: str
+    captioners: Sequence[str]
     benchmark: Benchmark[Any, Any]
     judge: str
     counts: Counts
-    overall: Sequence[Row]
-    """A row per metric that can be computed."""
-    sections: Mapping[str, Sequence[Row]]
-    """Section to the rows of its groups."""
+    rows: Sequence[Row]
+    """A row per metric that can be computed, then those of the groups of each section."""
     n_groups_left_out: int
-    ranking: Sequence[Ranked]
-    """Best first; empty if the headline has no value."""
-    flips: Mapping[int, Document]
+    flips: Mapping[str, Document]
     """Captioner to its verdicts next to the first captioner's, see :func:`_flips`."""
-    moved: Mapping[int, list[Document]]
+    moved: Mapping[str, list[Document]]
     """Captioner to the videos that move its difference to the first most."""
     lengths: Sequence[Document]
     """Captions, empty ones, and mean words and T5 tokens of each captioner."""
     warnings: Sequence[str]
 
     @property
-    def rows(self) -> list[Row]:
-        """All rows."""
-        return [*self.overall, *(row for rows in self.sections.values() for row in rows)]
+    def overall(self) -> list[Row]:
+        """Rows over all questions."""
+        return [row for row in self.rows if row.cell.section == ALL[0]]
 
-    def headline(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows of the benchmark's headline."""
-        return [row for row in rows if row.cell.metric == self.benchmark.headline]
+    @property
+    def headline(self) -> list[Row]:
+        """Rows of the benchmark's headline, first over all questions."""
+        return [row for row in self.rows if row.cell.metric == self.benchmark.headline]
+
+    @property
+    def ranking(self) -> list[Ranked]:
+        """The captioners, best first; empty if the headline has no value."""
+        row = next((row for row in self.headline if row.cell.section == ALL[0]), None)
+        if row is None or any(isnan(value.value) for value in row.values):
+            return []
+        sign = -1 if self.benchmark.metrics[row.cell.metric].higher_is_better else 1
+        places = sorted(range(len(row.values)), key=lambda place: sign * row.values[place].value)
+        best, worst = dict.fromkeys(places, 1), dict.fromkeys(places, len(places))
+        for (a, b), contrast in row.contrasts.items():
+            if contrast.outcome in SIGNIFICANT:
+                winner, loser = (b, a) if contrast.outcome == "better" else (a, b)
+                best[loser] += 1
+                worst[winner] -= 1
+        return [Ranked(i, row.values[i].value, best[i], worst[i]) for i in places]
 
 
 class NothingInCommonError(DataError):
@@ -166,28 +179,21 @@ class Comparer:
             DataError: If the captioners were judged in different ways.
         """
         sides, counts, warnings = self.aligned(name)
-        benchmark = sides[0].benchmark
         cells, n_groups = self._cells(name, section)
-        found = self.contrasts(benchmark)
-        own = [cell for cell in cells if cell.section == section]
-        if not set(own) <= found.keys():
-            found = {**found, **self._corrected(benchmark, own)}
-        rows = self._rows(benchmark, [cell for cell in cells if cell in found], found)
-        sections = {of: list(own) for of, own in groupby(rows, lambda row: row.cell.section)}
-        overall = sections.pop(ALL[0], [])
-        others = () if any(side.is_sampled for side in sides) else range(1, len(sides))
+        benchmark, own = sides[0].benchmark, [cell for cell in cells if cell.section == section]
+        found = {**self._corrected(benchmark, own), **self.contrasts(benchmark)}
+        others = range(1, 1 if any(side.is_sampled for side in sides) else len(sides))
         return Compared(
             name=name,
+            captioners=self.names,
             benchmark=benchmark,
             judge=_judge(sides, self.names),
             counts=counts,
-            overall=overall,
-            sections=sections,
+            rows=self._rows(benchmark, {cell: found[cell] for cell in cells if cell in found}),
             n_groups_left_out=max(0, n_groups - MAX_GROUPS),
-            ranking=_ranking(overall, benchmark),
-            flips={i: of for i in others if (of := _flips(sides[0], sides[i]))},
-            moved={i: self._moved(name, i) for i in others},
-            lengths=list(map(_length, sides)),
+            flips={self.names[i]: of for i in others if (of := _flips(sides[0], sides[i]))},
+            moved={self.names[i]: self._moved(name, i) for i in others},
+            lengths=[_length(owner, side) for owner, side in zip(self.names, sides, strict=True)],
             warnings=warnings,
         )
 
@@ -231,53 +237,50 @@ class Comparer:
 
     def _parts_of(self, cell: Cell) -> VideoParts | None:
         """Return what each video adds to a cell for each captioner; ``None`` without a value."""
-        sides, group = self.aligned(cell.name)[0], (cell.section, cell.group)
+        sides = self.aligned(cell.name)[0]
+        group: Group | None = (cell.section, cell.group)
         if cell.section == TASKS:
-            sides = [
-                Verdicts(cell.group, tuple(t for t in side.tables if t.task == cell.group), False)
-                for side in sides
-            ]
-        whole = cell.section in (TASKS, ALL[0])
-        found = parts_of(sides, cell.metric, None if whole else group)
+            own = [[t for t in side.tables if t.task == cell.group] for side in sides]
+            sides = [Verdicts(cell.group, tuple(of), is_pooled=False) for of in own]
+        if cell.section in (TASKS, ALL[0]):
+            group = None
+        found = parts_of(sides, cell.metric, group)
         return found if found is not None and all(side.any() for side in found.sides) else None
 
     def _corrected(self, benchmark: Benchmark[Any, Any], cells: Sequence[Cell]) -> Contrasts:
         """Return the contrasts of cells, those of a metric corrected for one another."""
         found: dict[Cell, dict[Pair, Contrast]] = {}
+        pairs = list(combinations(range(len(self.captioners)), 2))
         for name, metric in benchmark.metrics.items():
             known = {c: p for c in cells if c.metric == name and (p := self._parts(c)) is not None}
-            videos = np.unique(np.concatenate([p.videos for p in known.values()])) if known else ()
+            videos = np.unique(np.concatenate([(), *(p.videos for p in known.values())]))
             tests: list[tuple[Cell, Pair, Difference]] = []
-            moves = []
-            for cell, parts in known.items():
-                places = np.searchsorted(videos, parts.videos)
-                for a, b in combinations(range(len(self.captioners)), 2):
-                    first, other = parts.sides[a], parts.sides[b]
-                    tests.append((cell, (a, b), paired_interval(other, first, scale=metric.scale)))
-                    row = np.zeros(len(videos))
-                    row[places] = changes_of_videos(other, first, scale=metric.scale)
-                    moves.append(row)
-            corrected = simultaneous([test for *_, test in tests], np.array(moves))
-            for (cell, pair, difference), p_value, ends in zip(tests, *corrected, strict=True):
-                if difference.low is not None and difference.high is not None:
-                    low, high = _within(difference.low, difference.high, metric.span)
-                    difference = replace(difference, low=low, high=high)  # noqa: PLW2901
-                interval = None if ends is None else _within(*ends, metric.span)
+            changes = np.zeros((len(known) * len(pairs), len(videos)))
+            for row, ((cell, parts), pair) in zip(
+                changes, product(known.items(), pairs), strict=True
+            ):
+                first, other = (parts.sides[side] for side in pair)
+                tests.append((cell, pair, paired_interval(other, first, scale=metric.scale)))
+                of_videos = changes_of_videos(other, first, scale=metric.scale)
+                row[np.searchsorted(videos, parts.videos)] = of_videos
+            corrected = simultaneous([test for *_, test in tests], changes)
+            for (cell, pair, test), p_value, ends in zip(tests, *corrected, strict=True):
+                low, high = _within((test.low, test.high), metric)
+                difference = replace(test, low=low, high=high)
+                interval = _within(ends or (None, None), metric)
                 outcome = _outcome(difference, p_value, metric)
                 found.setdefault(cell, {})[pair] = Contrast(difference, p_value, interval, outcome)
         return found
 
-    def _rows(
-        self, benchmark: Benchmark[Any, Any], cells: Sequence[Cell], found: Contrasts
-    ) -> list[Row]:
+    def _rows(self, benchmark: Benchmark[Any, Any], contrasts: Contrasts) -> list[Row]:
         """Return rows with the scores' intervals, those of a metric computed together."""
         values: dict[Cell, list[Interval]] = {}
         for name, metric in benchmark.metrics.items():
-            parts = {cell: self._parts(cell) for cell in cells if cell.metric == name}
+            parts = {cell: self._parts(cell) for cell in contrasts if cell.metric == name}
             sides = [side for of in parts.values() if of is not None for side in of.sides]
             scored = iter(intervals(sides, scale=metric.scale, bounds=metric.bounds))
             values |= {cell: [next(scored) for _ in self.captioners] for cell in parts}
-        return [Row(cell, values[cell], found[cell]) for cell in cells]
+        return [Row(cell, values[cell], of) for cell, of in contrasts.items()]
 
     def _moved(self, name: str, other: int) -> list[Document]:
         """Return the videos that move the headline most, the ones that move it up first.
@@ -376,7 +379,8 @@ def compare_all(
             left_out.append(error)
     if left_out and (is_wanted or not found):
         raise left_out[0]
-    if section is not None and not any(section in compared.sections for compared in found):
+    rows = [row for compared in found for row in compared.rows]
+    if section is not None and section not in {row.cell.section for row in rows}:
         sides = [comparer.aligned(compared.name)[0][0] for compared in found]
         known = dict.fromkeys(name for side in sides for name in group_counts(side))
         raise SettingsError(
@@ -386,32 +390,20 @@ def compare_all(
     return found, [str(error) for error in left_out]
 
 
-def _within(low: float, high: float, span: float) -> tuple[float, float]:
+def _within(
+    ends: tuple[float | None, float | None], metric: Metric
+) -> tuple[float | None, float | None]:
     """Return the ends of an interval within what is possible."""
-    return max(low, -span), min(high, span)
+    low, high = (None if end is None else min(max(end, -metric.span), metric.span) for end in ends)
+    return low, high
 
 
 def _outcome(difference: Difference, p_value: float | None, metric: Metric) -> Outcome:
     if p_value is None or isnan(difference.difference):
         return "unknown"
-    if p_value >= ALPHA:
+    if p_value >= 0.05:
         return "tied"
     return "better" if (difference.difference > 0) == metric.higher_is_better else "worse"
-
-
-def _ranking(overall: Sequence[Row], benchmark: Benchmark[Any, Any]) -> list[Ranked]:
-    row = next((row for row in overall if row.cell.metric == benchmark.headline), None)
-    if row is None or any(isnan(value.value) for value in row.values):
-        return []
-    sign = -1 if benchmark.metrics[benchmark.headline].higher_is_better else 1
-    places = sorted(range(len(row.values)), key=lambda place: sign * row.values[place].value)
-    best, worst = dict.fromkeys(places, 1), dict.fromkeys(places, len(places))
-    for (a, b), contrast in row.contrasts.items():
-        if contrast.outcome in ("better", "worse"):
-            winner, loser = (b, a) if contrast.outcome == "better" else (a, b)
-            best[loser] += 1
-            worst[winner] -= 1
-    return [Ranked(i, row.values[i].value, best[i], worst[i]) for i in places]
 
 
 def _flips(first: Verdicts, other: Verdicts) -> Document | None:
@@ -422,26 +414,24 @@ def _flips(first: Verdicts, other: Verdicts) -> Document | None:
     """
     import pandas as pd
 
-    benchmark = first.benchmark
-    metric = benchmark.metrics[benchmark.headline]
-    if not benchmark.counts_ahead or not (benchmark.right or not metric.labels):
+    benchmark, right = first.benchmark, first.benchmark.right
+    if not benchmark.counts_ahead or not (
+        right or not benchmark.metrics[benchmark.headline].labels
+    ):
         return None
-    grades = []
-    for verdicts in (first, other):
-        column = first.tables[0].head["values"][benchmark.headline]
+    column = first.tables[0].head["values"][benchmark.headline]
+
+    def grades(verdicts: Verdicts) -> pd.Series[float]:
         rows = verdicts.rows().dropna(subset="question_index").explode(column)
-        values = rows[column]
-        if benchmark.right:
-            values = values.isin(benchmark.right).where(values.notna())
+        values = rows[column].isin(right).where(rows[column].notna()) if right else rows[column]
         rows = rows.assign(value=pd.to_numeric(values), question=rows["question"].fillna(""))
         means = rows.groupby(["task", "video", "copy", "question", "occurrence"])["value"].mean()
-        grades.append((means > 0.5).where(means.notna()) if benchmark.right else means)
-    apart = (grades[1].astype(float) - grades[0].astype(float)).dropna()
+        return ((means > 0.5).where(means.notna()) if right else means).astype(float)
+
+    apart = (grades(other) - grades(first)).dropna()
     n_gained, n_lost = int((apart > _NOTHING).sum()), int((apart < -_NOTHING).sum())
-    return {
-        "n_gained": n_gained, "n_lost": n_lost, "n_same": len(apart) - n_gained - n_lost,
-        "is_graded": not benchmark.right,
-    }  # fmt: skip
+    n_same = len(apart) - n_gained - n_lost
+    return {"n_gained": n_gained, "n_lost": n_lost, "n_same": n_same, "is_graded": not right}
 
 
 def _own_values(side: RatioParts, scale: float) -> Floats:
@@ -453,11 +443,12 @@ def _own_values(side: RatioParts, scale: float) -> Floats:
     return np.asarray(scale * of_videos)
 
 
-def _length(verdicts: Verdicts) -> Document:
+def _length(owner: str, verdicts: Verdicts) -> Document:
     import pandas as pd
 
     captions = pd.concat([table.captions() for table in verdicts.tables])
-    found: Document = {"n_captions": len(captions), "n_empty": int(captions["is_empty"].sum())}
+    found: Document = {"captioner": owner, "n_captions": len(captions)}
+    found["n_empty"] = int(captions["is_empty"].sum())
     for name, column in (("words", "n_words"), ("tokens", "n_tokens")):
         counts = captions[column].dropna() if column in captions else ()
         found[name] = float(np.mean(counts)) if len(counts) else None
