@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from lmms_eval_captions.analysis.results_folder import RunResults, TaskResults, read_all_results
+from lmms_eval_captions.analysis.tables import shortened
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, read_table
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.signature import RESULTS
@@ -16,9 +16,6 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of, our_benchma
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_MAX_NAME: Final = 24
-"""Characters of a captioner's name; a longer one loses its middle."""
 
 _Parts = tuple[str, ...]
 
@@ -88,14 +85,12 @@ def captioners_of(folders: Sequence[Path]) -> list[Captioner]:
         DataError: If a folder has no results or none of our tasks, or is named twice.
     """
     found = [model for folder in folders for model in _models(folder)]
-    owners: dict[Path, _Parts] = {}
+    seen: set[Path] = set()
     for parts, runs in found:
         paths = {run.path.resolve() for run in runs.values()}
-        for path in paths & owners.keys():
-            first, second = Path(*owners[path]), Path(*parts)
-            which = f"{first}" if first == second else f"{first} (again as {second})"
-            raise DataError(f"{which} is named twice; name each results folder once")
-        owners.update(dict.fromkeys(paths, parts))
+        if paths & seen:
+            raise DataError(f"{Path(*parts)} is named twice; name each results folder once")
+        seen |= paths
     names = _distinct_names([parts for parts, _ in found])
     return [Captioner(name, runs) for name, (_, runs) in zip(names, found, strict=True)]
 
@@ -175,8 +170,8 @@ def names_to_show(captioners: Sequence[Captioner], wanted: Sequence[str] = ()) -
     if wanted:
         return list(dict.fromkeys(wanted))
     runs_of = captioners[0].runs
-    members = {task for name in common for task in members_of(runs_of[name], name) if task != name}
-    return [name for name in common if name not in members]
+    in_groups = {t for name in common for t in members_of(runs_of[name], name) if t != name}
+    return [name for name in common if name not in in_groups]
 
 
 def _models(folder: Path) -> list[tuple[_Parts, dict[str, RunResults]]]:
@@ -212,10 +207,5 @@ def _distinct_names(paths: Sequence[_Parts]) -> list[str]:
         ends = (path[-n:] for n in range(1, len(path)))
         is_own = (end for end in ends if sum(other[-len(end) :] == end for other in paths) == 1)
         names.append("/".join(next(is_own, path)))
-    n_last = (_MAX_NAME - 3) * 2 // 3
-    short = [
-        name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 3 - n_last]}...{name[-n_last:]}"
-        for name in names
-    ]
-    counts = Counter(short)
-    return [name if counts[name] == 1 else f"{name}#{n}" for n, name in enumerate(short, start=1)]
+    short = [shortened(name, 24) for name in names]
+    return [f"{name}#{n}" if short.count(name) > 1 else name for n, name in enumerate(short, 1)]

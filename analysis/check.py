@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from math import isnan
 from pathlib import Path
 
@@ -20,27 +21,21 @@ from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
 from lmms_eval_captions.lmms_eval_tasks.signature import Signature
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of what passes."""
+@dataclass(slots=True)
+class Check:
+    """Lines about finished runs; scores that must not be trusted are problems."""
 
     max_unscored: float
-    """Largest share of unscored questions, in [0, 1]."""
+    """Largest share of unscored questions that passes, in [0, 1]."""
     accept_doubts: bool = False
     """True if a suspicious judge is a warning, not a problem."""
-
-
-@dataclass(slots=True)
-class Report:
-    """Lines of a check."""
-
     entries: list[tuple[str, str]] = field(default_factory=list)
     """Kind and text of each line: ``file``, ``ok``, ``problem`` (``<task>: <problem>``, with advice
     if there is any), ``warning``, or empty for more on the line before."""
 
-    def add(self, kind: str, text: str) -> None:
-        """Add a line."""
-        self.entries.append((kind, text))
+    def add(self, kind: str, *texts: str) -> None:
+        """Add lines of a kind."""
+        self.entries += [(kind, text) for text in texts]
 
     def lines(self, kinds: Sequence[str] = ()) -> list[str]:
         """Return the lines of some kinds, by default all."""
@@ -63,96 +58,76 @@ class Report:
         others = f" and {plural(len(paths) - 1, 'other file')}" if len(paths) > 1 else ""
         return f"{command}: ok: {checked}{where}{others}"
 
+    def folder(self, folder: Path, since_s: float | None = None) -> None:
+        """Check the newest results of every task of every model below lmms-eval's output folder.
 
-def check_folder(
-    folder: Path, limits: Limits, *, since_s: float | None = None, report: Report | None = None
-) -> Report:
-    """Check the newest results of every task of every model below lmms-eval's output folder.
+        Args:
+            folder: Also one results file.
+            since_s: Time in seconds since the epoch; runs that ended before are left out.
 
-    Args:
-        folder: Also one results file.
-        limits: What passes.
-        since_s: Time in seconds since the epoch; runs that ended before are left out.
-        report: Gets the lines; a new one by default.
+        Raises:
+            DataError: If there is no results file, none since then, or one cannot be read.
+        """
+        models = read_all_results(folder)
+        if since_s is not None:
+            newest = max(run.finished_s for runs in models for run in runs)
+            if newest < since_s:
+                raise DataError(
+                    f"{folder}: no run ended since {_moment(since_s)}, the newest ended "
+                    f"{_moment(newest)}: the last run wrote no results, see the end of its log"
+                )
+            models = [[run for run in runs if run.finished_s >= since_s] for runs in models]
+        for run, names in chain.from_iterable(map(_newest, models)):
+            self.add("file", str(run.path))
+            tasks = [run.tasks[name] for name in names]
+            if not any(task.signature is not None or task.is_prediction for task in tasks):
+                self.add(
+                    "problem",
+                    f"{run.path} holds no task of lmms-eval-captions: name one with --tasks, such "
+                    "as --tasks vdc_score",
+                )
+            for name, task in zip(names, tasks, strict=True):
+                if task.is_prediction:
+                    self.add(*_prediction(run, name))
+                else:
+                    self.task(name, task)
+            self.add("warning", *warnings_in(run.judging))
 
-    Raises:
-        DataError: If there is no results file, none since then, or one cannot be read.
-    """
-    report = report or Report()
-    models = read_all_results(folder)
-    if since_s is not None:
-        newest = max(run.finished_s for runs in models for run in runs)
-        if newest < since_s:
-            raise DataError(
-                f"{folder}: no run ended since {_moment(since_s)}, the newest ended "
-                f"{_moment(newest)}: the last run wrote no results, see the end of its log"
-            )
-        models = [[run for run in runs if run.finished_s >= since_s] for runs in models]
-    for runs in models:
-        for run, names in _newest(runs):
-            _check_run(report, run, names, limits)
-    return report
+    def task(self, name: str, task: TaskResults) -> None:
+        """Check one task or group; those of other packages are skipped."""
+        signature = task.signature
+        if signature is None:
+            return
+        problems = list(self._problems(task, signature))
+        self.add("problem", *(f"{name}: {problem}" for problem in problems))
+        measured, headline = task.measured, str(task.judging.get("headline"))
+        if not problems:
+            scores = sorted(measured.items(), key=lambda score: score[0] != headline)
+            shown = ", ".join(f"{metric} {of}" for metric, of in scores if metric != "unscored")
+            self.add("ok", f"{name}: {shown or 'no number'}")
+        if self.accept_doubts:
+            self.add("warning", *(f"{name}: {doubt}" for doubt in task.doubts))
+        if headline in measured and measured[headline].deviation is not None:
+            self.add("", f"judge runs: {measured[headline].judge_words}")
+        for note in dict.fromkeys(of.note for of in measured.values() if of.note):
+            self.add("", f"{note}: {', '.join(m for m, of in measured.items() if of.note == note)}")
+        self.add("", str(signature))
 
-
-def _check_run(report: Report, run: RunResults, names: Sequence[str], limits: Limits) -> None:
-    report.add("file", str(run.path))
-    tasks = {name: run.tasks[name] for name in names}
-    if not any(task.signature is not None or task.is_prediction for task in tasks.values()):
-        report.add(
-            "problem",
-            f"{run.path} holds no task of lmms-eval-captions: name one with --tasks, such as "
-            "--tasks vdc_score",
-        )
-    for name, task in tasks.items():
-        if task.is_prediction:
-            report.add(*_prediction(run, name))
-        else:
-            check_task(report, name, task, limits)
-    add_warnings(report, run.judging)
-
-
-def add_warnings(report: Report, judging: Mapping[str, object]) -> None:
-    """Add the warnings of a judging document."""
-    for warning in warnings_in(judging):
-        report.add("warning", warning)
-
-
-def check_task(report: Report, name: str, task: TaskResults, limits: Limits) -> None:
-    """Add the check of one task or group; those of other packages are skipped."""
-    signature = task.signature
-    if signature is None:
-        return
-    problems = list(_problems(task, signature, limits))
-    for problem in problems:
-        report.add("problem", f"{name}: {problem}")
-    measured, headline = task.measured, str(task.judging.get("headline"))
-    if not problems:
-        scores = sorted(measured.items(), key=lambda score: score[0] != headline)
-        shown = ", ".join(f"{metric} {of}" for metric, of in scores if metric != "unscored")
-        report.add("ok", f"{name}: {shown or 'no number'}")
-    for doubt in task.doubts if limits.accept_doubts else ():
-        report.add("warning", f"{name}: {doubt}")
-    if headline in measured and measured[headline].deviation is not None:
-        report.add("", f"judge runs: {measured[headline].judge_words}")
-    for note in dict.fromkeys(of.note for of in measured.values() if of.note):
-        report.add("", f"{note}: {', '.join(m for m, of in measured.items() if of.note == note)}")
-    report.add("", str(signature))
-
-
-def _problems(task: TaskResults, signature: Signature, limits: Limits) -> Iterator[str]:
-    unscored, unavailable, too_many = signature.unscored, signature.unavailable, ""
-    if unscored and unscored.exceeds(limits.max_unscored):
-        share = f" ({unscored.n / unscored.of:.2%})" if unscored.of else ""
-        too_many = f"{unscored.n} of {unscored.of} questions are unscored{share}: {task.help}"
-    # A metric that its signature says is unavailable (no tokenizer) is nan for that reason.
-    missing = [m for m, value in task.scores.items() if isnan(value) and m not in unavailable]
-    if missing:
-        are = "is" if len(missing) == 1 else "are"
-        yield f"{', '.join(missing)} {are} nan: {too_many or task.help}"
-    elif too_many:
-        yield too_many
-    if not limits.accept_doubts:
-        yield from task.doubts
+    def _problems(self, task: TaskResults, signature: Signature) -> Iterator[str]:
+        unscored, too_many = signature.unscored, ""
+        if unscored and unscored.exceeds(self.max_unscored):
+            share = f" ({unscored.n / unscored.of:.2%})" if unscored.of else ""
+            too_many = f"{unscored.n} of {unscored.of} questions are unscored{share}: {task.help}"
+        # A metric that its signature says is unavailable (no tokenizer) is nan for that reason.
+        scores = task.scores.items()
+        missing = [m for m, value in scores if isnan(value) and m not in signature.unavailable]
+        if missing:
+            are = "is" if len(missing) == 1 else "are"
+            yield f"{', '.join(missing)} {are} nan: {too_many or task.help}"
+        elif too_many:
+            yield too_many
+        if not self.accept_doubts:
+            yield from task.doubts
 
 
 def _prediction(run: RunResults, name: str) -> tuple[str, str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import islice
 from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,15 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lmms_eval_captions.analysis.task_table import TaskTable, Verdicts, merged
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Sample
+from lmms_eval_captions.lmms_eval_tasks.records import Sample
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
     Runs,
-    by_run,
     mean_of_terms,
     parts_by_video,
 )
 from lmms_eval_captions.lmms_eval_tasks.results.verdict_file import CHEAP
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import weighted_metric, weighted_run
 from lmms_eval_captions.metrics.parts import values_of_runs
 
 if TYPE_CHECKING:
@@ -50,18 +47,16 @@ def parts_of(
     With a group of the breakdown, its questions count only. ``None`` if the metric is no ratio of
     sums, or cannot be computed for one of them.
     """
-    tables_of = [[merged(of.tables)] if of.is_pooled else of.tables for of in several]
-    tables = [table for of in tables_of for table in of]
-    benchmark, cases = several[0].benchmark, [(_runs(t, metric, group), t.records) for t in tables]
-    if any(verdicts.is_sampled for verdicts in several):
-        benchmark, sets = weighted(benchmark, [_records(t, metric, group) for t in tables])
-        cases = [(by_run(metric, records), records) for records in map(list, sets)]
+    known = several[0].benchmark.metrics[metric]
+    is_sampled = any(verdicts.is_sampled for verdicts in several)
+    read = weighted_metric(known) if is_sampled else known
     videos = sorted(set().union(*(verdicts.videos() for verdicts in several)))
-    known, rest, sides = benchmark.metrics[metric], iter(cases), []
-    for n_terms in map(len, tables_of):
+    sides = []
+    for verdicts in several:
         terms = []
-        for runs, records in islice(rest, n_terms):
-            term = parts_by_video(known, runs, records, videos)
+        for table in [merged(verdicts.tables)] if verdicts.is_pooled else verdicts.tables:
+            runs = _runs(table, metric, group, is_weighted=is_sampled)
+            term = parts_by_video(read, runs, table.records, videos)
             if term is None:
                 return None
             terms.append(term)
@@ -83,39 +78,41 @@ def caption_scores(table: TaskTable, metric: str) -> list[float | None]:
     """Return a metric of each caption alone, mean over judge runs; ``None`` if it has none."""
     known = table.benchmark.metrics[metric]
     scores: list[float | None] = []
-    for record in _records(table, metric):
-        runs = record.values[metric] if known.unavailable([record]) is None else ()
-        found = [known.score([of_run], [record]) for of_run in runs if of_run]
+    for record, *runs in zip(table.records, *_runs(table, metric), strict=True):
+        is_known = known.unavailable([record]) is None
+        found = [known.score([of_run], [record]) for of_run in runs if of_run and is_known]
         finite = [score for score in found if isfinite(score)]
         scores.append(fmean(finite) if finite else None)
     return scores
 
 
-def _runs(table: TaskTable, metric: str, group: Group | None) -> Runs:
-    """Return the values that a metric reads of a table's captions in each judge run."""
-    n_values, column = table.benchmark.metrics[metric].n_values, table.head["values"][metric]
-    return list(zip(*_values(table, column, n_values, group), strict=True))
+def _runs(
+    table: TaskTable, metric: str, group: Group | None = None, *, is_weighted: bool = False
+) -> Runs:
+    """Return the values that a metric reads of a table's captions in each judge run.
 
-
-def _records(table: TaskTable, metric: str, group: Group | None = None) -> list[CaptionRecord]:
-    """Return a table's captions as records, with the values that a metric reads."""
-    n_values, column = table.benchmark.metrics[metric].n_values, table.head["values"][metric]
-    values = _values(table, column, n_values, group)
-    samples: list[Sample | None] = [None] * len(values)
-    if table.is_sampled:
-        weights = [of_runs[0] for of_runs in _values(table, "weight", 1, group)]
-        cheap: list[dict[str, Any]] = [{} for _ in values]
-        if f"{CHEAP}{column}" in table.rows:
-            of_cheap = _values(table, f"{CHEAP}{column}", n_values, group)
-            cheap = [{metric: of_runs[:1]} for of_runs in of_cheap]
-        samples = [
-            Sample(weights=of, lam=lam, cheap=said) if of and None not in of else None
-            for of, said, lam in zip(weights, cheap, table.captions()["lam"], strict=True)
+    Weighted values are of questions of which a sample was judged.
+    """
+    known, column = table.benchmark.metrics[metric], table.head["values"][metric]
+    values = _values(table, column, known.n_values, group)
+    if is_weighted:
+        samples: list[Sample | None] = [None] * len(values)
+        if table.is_sampled:
+            cheap: Sequence[Any] = [()] * len(values)
+            if f"{CHEAP}{column}" in table.rows:
+                cheap = _values(table, f"{CHEAP}{column}", known.n_values, group)
+            weights = [of_runs[0] for of_runs in _values(table, "weight", 1, group)]
+            samples = [
+                Sample(weights=of, lam=lam, cheap={metric: said[:1]} if said else {})
+                if of and None not in of
+                else None
+                for of, said, lam in zip(weights, cheap, table.captions()["lam"], strict=True)
+            ]
+        values = [
+            [weighted_run(known, metric, of_run, sample) for of_run in of_runs]
+            for of_runs, sample in zip(values, samples, strict=True)
         ]
-    return [
-        replace(record, values={metric: of_runs}, sample=sample)
-        for record, of_runs, sample in zip(table.records, values, samples, strict=True)
-    ]
+    return list(zip(*values, strict=True))
 
 
 def _values(

@@ -80,14 +80,13 @@ class TaskTable:
         # Counts that a caption lacks are floats in pandas.
         fields = rows[list(self.head["fields"])].convert_dtypes().astype(object)
         known = fields.where(fields.notna(), None).to_dict("records") or [{}] * len(rows)
-        blank = CaptionRecord(
-            task=self.task, video_id="", judge="", runs=0, protocol=0, extras=self.head["extras"],
-            n_questions=0, n_unscored=0,
-        )  # fmt: skip
         return [
-            replace(blank, video_id=video, fields=of_caption)
+            CaptionRecord(
+                task=self.task, video_id=video, fields=of_caption, extras=self.head["extras"],
+                judge="", runs=0, protocol=0, n_questions=0, n_unscored=0,
+            )
             for video, of_caption in zip(rows["video"], known, strict=True)
-        ]
+        ]  # fmt: skip
 
     def asked(self) -> pd.DataFrame:
         """Return the rows with a question."""

@@ -16,14 +16,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from lmms_eval_captions.analysis.check import (
-    Limits,
-    Report,
-    add_warnings,
-    check_folder,
-    check_task,
-)
-from lmms_eval_captions.analysis.results_folder import TaskResults
+from lmms_eval_captions.analysis.check import Check
+from lmms_eval_captions.analysis.results_folder import TaskResults, warnings_in
 from lmms_eval_captions.judges.errors import INSTALL_EVAL, SettingsError
 from lmms_eval_captions.judges.files import numbered_lines, parse_json
 from lmms_eval_captions.judges.settings import read_judge_settings, read_settings
@@ -38,8 +32,8 @@ _PASSED_ON: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
 def check(arguments: Namespace) -> int:
     """Check the newest results below a folder."""
-    limits = Limits(read_judge_settings().max_unscored, accept_doubts=arguments.accept_doubts)
-    report = check_folder(arguments.folder, limits, since_s=arguments.since)
+    report = Check(read_judge_settings().max_unscored, accept_doubts=arguments.accept_doubts)
+    report.folder(arguments.folder, arguments.since)
     for line in report.lines():
         print(line)
     print(report.last_line("lmms-eval-captions check"))
@@ -112,11 +106,14 @@ def conclude(returncode: int, record: Path, arguments: Sequence[str]) -> tuple[l
     Raises:
         DataError: If what the run wrote cannot be read.
     """
-    report, notes = Report(), list(_notes(record))
+    try:
+        report = Check(read_judge_settings().max_unscored)
+    except SettingsError:
+        report = Check(0.0)  # nothing was judged, or the run reports why
+    notes = list(_notes(record))
     runs = [note for note in notes if isinstance(note.get("judging"), dict)]
     errors = [str(note["error"]) for note in notes if isinstance(note.get("error"), str)]
-    for reason in _reasons(returncode, errors, has_runs=bool(runs)):
-        report.add("problem", reason)
+    report.add("problem", *_reasons(returncode, errors, has_runs=bool(runs)))
     must_be_saved = any(word.split("=")[0] == "--output_path" for word in arguments)
     for note in runs:
         _check_finished(report, note, must_be_saved=must_be_saved)
@@ -163,18 +160,14 @@ def _reasons(returncode: int, errors: Sequence[str], *, has_runs: bool) -> Itera
         )
 
 
-def _check_finished(report: Report, note: Mapping[str, Any], *, must_be_saved: bool) -> None:
+def _check_finished(report: Check, note: Mapping[str, Any], *, must_be_saved: bool) -> None:
     """Check a run of lmms-eval that ended with results."""
-    try:
-        limits = Limits(read_judge_settings().max_unscored)
-    except SettingsError:
-        limits = Limits(0.0)  # nothing was judged, or the run reports why
     if isinstance(note.get("results"), str):
-        check_folder(Path(note["results"]), limits, report=report)
+        report.folder(Path(note["results"]))
         return
     for name, task in note["judging"].get("tasks", {}).items():
-        check_task(report, name, TaskResults.of_judging(task), limits)
-    add_warnings(report, note["judging"])
+        report.task(name, TaskResults.of_judging(task))
+    report.add("warning", *warnings_in(note["judging"]))
     if must_be_saved:
         report.add(
             "problem",

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lmms_eval_captions.analysis.check import Limits, check_folder
+from lmms_eval_captions.analysis.check import Check
 from lmms_eval_captions.analysis.user_table import read_scores
 from lmms_eval_captions.judges import files
 from lmms_eval_captions.judges.endpoint.cost import load_prices
@@ -69,7 +69,7 @@ OTHERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "scores.jsonl": ("s.jsonl", lambda root: read_scores(root / "s.jsonl")),
     "scores.json": ("s.json", lambda root: read_scores(root / "s.json")),
     "scores.csv": ("s.csv", lambda root: read_scores(root / "s.csv")),
-    "results": ("1_results.json", lambda root: check_folder(root, Limits(0.1))),
+    "results": ("1_results.json", lambda root: Check(0.1).folder(root)),
     "prices": ("p.yaml", lambda root: load_prices(root / "p.yaml")),
     "prompts": ("vdc_answer.yaml", lambda root: Prompts(root).check()),
 }
@@ -169,7 +169,7 @@ def test_results_of_another_shape_are_told(tmp_path: Path, text: str) -> None:
     """``check`` says what it expected instead of a traceback."""
     put(tmp_path, "results", text.encode())
     with pytest.raises(DataError, match="expected a results file of lmms-eval"):
-        check_folder(tmp_path, Limits(0.1))
+        Check(0.1).folder(tmp_path)
 
 
 @pytest.mark.parametrize(
