@@ -95,19 +95,17 @@ def _runs(
     """
     known, column = table.benchmark.metrics[metric], table.head["values"][metric]
     values = _values(table, column, known.n_values, group)
+    samples: list[Sample | None] = [None] * len(values)
+    if table.is_sampled and is_weighted:
+        cheap: Sequence[Any] = [()] * len(values)
+        if f"{CHEAP}{column}" in table.rows:
+            cheap = _values(table, f"{CHEAP}{column}", known.n_values, group)
+        weights = _values(table, "weight", 1, group)
+        for place, lam in enumerate(table.captions()["lam"]):
+            of, said = weights[place][0], cheap[place][:1]
+            if of and None not in of:
+                samples[place] = Sample(weights=of, lam=lam, cheap={metric: said} if said else {})
     if is_weighted:
-        samples: list[Sample | None] = [None] * len(values)
-        if table.is_sampled:
-            cheap: Sequence[Any] = [()] * len(values)
-            if f"{CHEAP}{column}" in table.rows:
-                cheap = _values(table, f"{CHEAP}{column}", known.n_values, group)
-            weights = [of_runs[0] for of_runs in _values(table, "weight", 1, group)]
-            samples = [
-                Sample(weights=of, lam=lam, cheap={metric: said[:1]} if said else {})
-                if of and None not in of
-                else None
-                for of, said, lam in zip(weights, cheap, table.captions()["lam"], strict=True)
-            ]
         values = [
             [weighted_run(known, metric, of_run, sample) for of_run in of_runs]
             for of_runs, sample in zip(values, samples, strict=True)

@@ -21,8 +21,6 @@ from lmms_eval_captions.model_wrappers.caption_files.paths import logs_of_run
 
 _PAIRED: Final = "paired_"
 """Prefix of the results of lmms-eval's ``--baseline``, which are not metrics."""
-_ENDS: Final = (f"_{CI_LOW}", f"_{CI_HIGH}")
-"""Suffixes of the ends of intervals, which are not metrics."""
 _PREDICTED: Final = "bypass"
 """Only metric of a task whose captions were written and not judged."""
 
@@ -48,7 +46,7 @@ class TaskResults:
     @classmethod
     def of_judging(cls, judging: Mapping[str, object]) -> TaskResults:
         """Return a task's results by its judging entry only: the run saved no results."""
-        values = {name: of.get("value") for name, of in _objects(judging, "metrics").items()}
+        values = {name: of.get("value") for name, of in _members(judging, "metrics").items()}
         numbers = {f"{name},none": nan if v is None else v for name, v in values.items()}
         return cls(numbers, judging, judging)
 
@@ -66,14 +64,14 @@ class TaskResults:
             for name, value in self.metrics.items()
             if isinstance(value, int | float)
             and "_stderr" not in name
-            and not name.startswith(_PAIRED)
-            and not (metric := name.partition(",")[0]).endswith(_ENDS)
+            and not (metric := name.partition(",")[0]).startswith(_PAIRED)
+            and not metric.endswith((f"_{CI_LOW}", f"_{CI_HIGH}"))
         }
 
     @property
     def measured(self) -> dict[str, Measured]:
         """Each finite score with its interval: the judging document's, else the results file's."""
-        figures = _objects(self.judging, "metrics")
+        figures = _members(self.judging, "metrics")
         found = {}
         for name, value in self.scores.items():
             ends = {end: self.metrics.get(f"{name}_{end},none") for end in (CI_LOW, CI_HIGH)}
@@ -84,19 +82,14 @@ class TaskResults:
     @property
     def unscored_reasons(self) -> dict[str, int]:
         """Reason to the number of unscored questions; empty if not known."""
-        return self._unscored("reasons")
+        return _members(self.judging, "unscored", "reasons", kind=int)
 
     @property
     def help(self) -> str:
         """Most frequent reason for unscored questions, and what helps against it."""
-        kinds = self._unscored("reasons_by_kind").items()
-        known = {kind: n for kind, n in kinds if kind in KINDS}
+        kinds = _members(self.judging, "unscored", "reasons_by_kind", kind=int)
+        known = {kind: n for kind, n in kinds.items() if kind in KINDS}
         return help_against(self.unscored_reasons, known)
-
-    def _unscored(self, name: str) -> dict[Any, int]:
-        counts = member(self.judging, "unscored", name)
-        items = counts.items() if isinstance(counts, dict) else ()
-        return {str(reason): n for reason, n in items if isinstance(n, int)}
 
     @property
     def doubts(self) -> list[str]:
@@ -244,7 +237,7 @@ def _read_run(path: Path) -> RunResults:
         )
     judging_path = path.with_name(path.name.removesuffix(RESULTS) + "_judging.json")
     judging = _read_object(judging_path, "a judging document") if judging_path.is_file() else {}
-    ours, judged = _objects(document.get(OURS), "tasks"), _objects(judging, "tasks")
+    ours, judged = _members(document, OURS, "tasks"), _members(judging, "tasks")
     named = {
         name: TaskResults(metrics, ours.get(name, {}), judged.get(name, {}))
         for name, metrics in tasks.items()
@@ -252,11 +245,11 @@ def _read_run(path: Path) -> RunResults:
     return RunResults(path, document, named, judging)
 
 
-def _objects(document: object, key: str) -> dict[str, Mapping[str, object]]:
-    """Return the members of an object under a key that are objects themselves."""
-    members = member(document, key)
-    items = members.items() if isinstance(members, dict) else ()
-    return {name: of for name, of in items if isinstance(of, dict)}
+def _members(document: object, *names: str, kind: type = dict) -> dict[Any, Any]:
+    """Return the members of a nested object that are of a kind, none if it is missing."""
+    found = member(document, *names)
+    items = found.items() if isinstance(found, dict) else ()
+    return {str(name): of for name, of in items if isinstance(of, kind)}
 
 
 def _read_object(path: Path, what: str) -> dict[str, object]:

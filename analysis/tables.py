@@ -109,16 +109,13 @@ def interval_text(
 
 
 def p_text(value: float | None) -> str:
-    """Format a p-value."""
-    if value is None:
-        return NONE
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+    """Format a p-value, or a dash if there is none."""
+    return "<0.001" if value is not None and value < 0.001 else number(value, 3)
 
 
-def p_words(value: float | None) -> str:
-    """Format a p-value within a sentence; empty if there is none."""
-    text = p_text(value)
-    return "" if value is None else f"p {text}" if text[0] == "<" else f"p = {text}"
+def p_words(value: float) -> str:
+    """Format a p-value within a sentence."""
+    return f"p = {p_text(value)}".replace("= <", "<")
 
 
 def plural(n: int, what: str) -> str:

@@ -256,13 +256,12 @@ class Comparer:
             videos = np.unique(np.concatenate([(), *(p.videos for p in known.values())]))
             tests: list[tuple[Cell, Pair, Difference]] = []
             changes = np.zeros((len(known) * len(pairs), len(videos)))
-            for row, ((cell, parts), pair) in zip(
-                changes, product(known.items(), pairs), strict=True
-            ):
+            rows = iter(changes)
+            for (cell, parts), pair in product(known.items(), pairs):
                 first, other = (parts.sides[side] for side in pair)
                 tests.append((cell, pair, paired_interval(other, first, scale=metric.scale)))
                 of_videos = changes_of_videos(other, first, scale=metric.scale)
-                row[np.searchsorted(videos, parts.videos)] = of_videos
+                next(rows)[np.searchsorted(videos, parts.videos)] = of_videos
             corrected = simultaneous([test for *_, test in tests], changes)
             for (cell, pair, test), p_value, ends in zip(tests, *corrected, strict=True):
                 low, high = _within((test.low, test.high), metric)
@@ -297,11 +296,11 @@ class Comparer:
         both = [found.sides[0], found.sides[other]]
         has_part = np.any([side.any(axis=(0, 2, 3, 4)) for side in both], axis=0)
         both = [side[:, has_part] for side in both]
-        first_shares, other_shares = (
+        shares = [
             influences_of_videos(side, scale=scale).mean(axis=0)
             + values_of_runs(side, scale=scale).mean() / side.shape[1]
             for side in both
-        )
+        ]
         rows, videos = first.rows(), found.videos[has_part]
         asked = rows[rows["question_index"].notna() & (rows["run"] == 0)]["video"].value_counts()
         moved = pd.DataFrame(
@@ -310,7 +309,7 @@ class Comparer:
                 "n_questions": asked.reindex(videos, fill_value=0).to_numpy(),
                 "first": _own_values(both[0], scale),
                 "other": _own_values(both[1], scale),
-                "effect": other_shares - first_shares,
+                "effect": shares[1] - shares[0],
             }
         )
         moved = moved.iloc[np.lexsort((videos.astype(str), -moved["effect"].round(9)))]
@@ -457,12 +456,11 @@ def _length(owner: str, verdicts: Verdicts) -> Document:
 
 def _judge(several: Sequence[Verdicts], names: Sequence[str]) -> str:
     """Name the judge and its runs, of each captioner if they differ."""
-    judges = []
-    for verdicts in several:
+    judges = {}
+    for name, verdicts in zip(names, several, strict=True):
         heads = [table.head for table in verdicts.tables]
         runs = "+".join(sorted({str(head["runs"]) for head in heads}))
         named = " + ".join(sorted({str(head["judge"]) for head in heads}))
-        judges.append(f"{named}, {runs} judge run{'' if runs == '1' else 's'}")
-    if len(set(judges)) == 1:
-        return judges[0]
-    return "; ".join(f"{name}: {judge}" for name, judge in zip(names, judges, strict=True))
+        judges[name] = f"{named}, {runs} judge run{'' if runs == '1' else 's'}"
+    different = dict.fromkeys(judges.values())
+    return "; ".join(different if len(different) == 1 else (f"{of}: {judges[of]}" for of in judges))
