@@ -150,7 +150,7 @@ def _scaled(metric: Metric, cell: Indices, *columns: Floats) -> tuple[Floats, ..
         asked = np.bincount(cell, weight)[cell]
         scored = np.bincount(cell, weight * (1 - is_unscored))[cell]
         share = 1 / np.bincount(cell)[cell]
-        factor = share * np.divide(asked, scored, out=np.ones_like(asked), where=scored > 0)
+        factor = share * np.divide(asked, scored, out=np.ones(len(asked)), where=scored > 0)
         top, bottom = factor * top, factor * bottom
         cheap_top, cheap_bottom = share * cheap_top, share * cheap_bottom
     if (weight > 0).sum() < _FEW_ASKED:

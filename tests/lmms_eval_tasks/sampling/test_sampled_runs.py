@@ -131,23 +131,24 @@ def test_samples_of_two_captioners_are_compared(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """By their scores, each question counting for those that it stands for."""
+    """By their scores, also in groups of which a task has no question."""
     server = serve()
     bench.setenv("LMMS_CAPTIONS_JUDGE_URL", server.url)
     bench.setenv("LMMS_CAPTIONS_PRECISION", "3.2")
     records: dict[str, list[CaptionRecord]] = {}
     for name in ("One", "Another"):
         SESSION.close()
-        items = _items(f"{name} caption")["vdc_camera"]
-        hooks.aggregate("vdc_acc")(items)
-        records[name] = [item.record for item in items]
-        write_run(tmp_path / name, {"vdc_camera": records[name]}, model=name)
+        items = _items(f"{name} caption")
+        _scores(items)
+        tasks = {task: [item.record for item in of] for task, of in items.items()}
+        write_run(tmp_path / name, tasks, groups={"vdc_score": TASKS}, model=name)
+        records[name] = tasks["vdc_camera"]
     main(["compare", *(str(tmp_path / name) for name in records), "--format", "json"])
-    rows = json.loads(capsys.readouterr().out)["compared"][0]["rows"]
+    (compared,) = json.loads(capsys.readouterr().out)["compared"]
     overall = {
         row["captioner"]: row["value"]
-        for row in rows
-        if (row["section"], row["metric"]) == ("overall", "vdc_acc")
+        for row in compared["rows"]
+        if (row["group"], row["metric"]) in (("vdc_camera", "vdc_acc"), ("camera", "vdc_acc"))
     }
     assert overall == pytest.approx(
         {name: score_of(VDC, "vdc_acc", of) for name, of in records.items()}
