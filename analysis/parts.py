@@ -132,7 +132,7 @@ def _values(
         if n_values == 1:
             found[place][run].append(value)
         else:
-            found[place][run] += [None] * n_values if value is None else value
+            found[place][run].extend([None] * n_values if value is None else value)
     return found
 
 

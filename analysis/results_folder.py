@@ -192,8 +192,15 @@ def read_all_results(folder: Path) -> list[list[RunResults]]:
     Raises:
         DataError: If there is no results file, or one cannot be read.
     """
+    paths = [folder] if folder.is_file() else list(folder.rglob(f"*{RESULTS}"))
+    if not paths:
+        what = "no *_results.json here or below" if folder.is_dir() else "there is no such folder"
+        raise DataError(
+            f"{folder}: {what}; give the folder that lmms-eval had as --output_path. A run that "
+            "ended early writes none: look at the end of its log"
+        )
     runs: dict[Path, list[RunResults]] = {}
-    for path in _paths(folder):
+    for path in sorted(paths, key=lambda path: (path.parent, path.name)):
         runs.setdefault(path.parent, []).append(_read_run(path))
     for of_model in runs.values():
         # Names begin with a local time, and files lose their own time when copied.
@@ -206,20 +213,6 @@ def warnings_in(judging: Mapping[str, object]) -> list[str]:
     """Return the warnings of a judging document."""
     warnings = judging.get("warnings")
     return list(map(str, warnings)) if isinstance(warnings, list) else []
-
-
-def _paths(folder: Path) -> list[Path]:
-    """Return the results files below a folder, sorted by name, or the one file that is given."""
-    if folder.is_file():
-        return [folder]
-    paths = sorted(folder.rglob(f"*{RESULTS}"), key=lambda path: (path.parent, path.name))
-    if not paths:
-        what = "no *_results.json here or below" if folder.is_dir() else "there is no such folder"
-        raise DataError(
-            f"{folder}: {what}; give the folder that lmms-eval had as --output_path. A run that "
-            "ended early writes none: look at the end of its log"
-        )
-    return paths
 
 
 def _read_run(path: Path) -> RunResults:

@@ -378,13 +378,12 @@ def compare_all(
             left_out.append(error)
     if left_out and (is_wanted or not found):
         raise left_out[0]
-    rows = [row for compared in found for row in compared.rows]
-    if section is not None and section not in {row.cell.section for row in rows}:
-        sides = [comparer.aligned(compared.name)[0][0] for compared in found]
-        known = dict.fromkeys(name for side in sides for name in group_counts(side))
+    sides = [comparer.aligned(compared.name)[0][0] for compared in found]
+    sections = dict.fromkeys(name for side in sides for name in group_counts(side))
+    if section not in (None, *sections):
         raise SettingsError(
-            f"--group: expected a section of the breakdown, any of {', '.join(known) or 'none'}, "
-            f"got {section!r:.80}"
+            f"--group: expected a section of the breakdown, any of "
+            f"{', '.join(sections) or 'none'}, got {section!r:.80}"
         )
     return found, [str(error) for error in left_out]
 

@@ -230,10 +230,8 @@ def documents(filled: Sequence[Filled]) -> pd.DataFrame:
     import pandas as pd
 
     shown = ["captioner", "task", "heading", "metric", "label", "value", "low", "high", "deviation"]
-    return pd.concat(
-        [of.numbers[shown].assign(table=of.layout.source)[["table", *shown]] for of in filled],
-        ignore_index=True,
-    )
+    numbers = pd.concat([of.numbers.assign(table=of.layout.source) for of in filled])
+    return numbers[["table", *shown]]
 
 
 def _fill(
