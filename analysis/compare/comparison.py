@@ -380,9 +380,10 @@ def compare_all(
         raise left_out[0]
     sides = [comparer.aligned(compared.name)[0][0] for compared in found]
     sections = dict.fromkeys(name for side in sides for name in group_counts(side))
-    if section not in (None, *sections):
+    shown = {row.cell.section for compared in found for row in compared.rows}
+    if section is not None and section not in shown:
         raise SettingsError(
-            f"--group: expected a section of the breakdown, any of "
+            "--group: expected a section of the breakdown, any of "
             f"{', '.join(sections) or 'none'}, got {section!r:.80}"
         )
     return found, [str(error) for error in left_out]
