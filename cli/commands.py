@@ -323,9 +323,9 @@ Command("judge verify", "verification", "verify that an endpoint is the judge it
 Command("t2v-verify", "verification",
         "compare videos that were generated from captions with their originals", """
     VidCapBench's training-free verification: similarity of videos that a text-to-video model made
-    from captions to the captioned videos (PSNR, SSIM, CLIP), ratings by people or a judge from 1 to
-    5, and Pearson's correlation with caption scores over captioners. Runs no generator. Exit code:
-    1 if nothing could be compared or rated.
+    from captions to the captioned videos (PSNR, SSIM, CLIP), ratings by people from 1 to 5, and
+    Pearson's correlation with caption scores over captioners. Runs no generator. Exit code: 1 if
+    nothing could be compared or rated.
 
     --generated DIR  one folder per captioner, with VIDEO.mp4 or GENERATOR/VIDEO.mp4 in it
         (required)
@@ -336,7 +336,6 @@ Command("t2v-verify", "verification",
         their captions, by --clip
     --ratings FILE  .csv or .jsonl of people's ratings: captioner, video, rater, VA, SC, AR, LC, and
         generator if there are several
-    --judge  have the judge of LMMS_CAPTIONS_JUDGE, which must see pictures, rate the videos
     --scores PATH...  caption scores to correlate with: a .csv or .jsonl file with captioner and
         columns of numbers, or results folders named like the captioners
     -o, --output FILE  write everything, by video, as JSON

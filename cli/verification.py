@@ -15,7 +15,6 @@ from lmms_eval_captions.analysis.tables import as_json, render
 from lmms_eval_captions.cli.options import write_output
 from lmms_eval_captions.judges.errors import SettingsError
 from lmms_eval_captions.judges.settings import read_judge_settings
-from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.verification.anchors import subjects_of
 from lmms_eval_captions.verification.decision import State
 from lmms_eval_captions.verification.record import read_record, require_writable, write_record
@@ -91,10 +90,7 @@ def t2v_verify(arguments: Namespace) -> int:
     """Compare generated videos with their originals."""
     if arguments.frames > _MOST_FRAMES:
         raise SettingsError(f"--frames: expected 1 to {_MOST_FRAMES}, got {arguments.frames}")
-    try:
-        found = verify_videos(arguments, log=lambda line: print(line, file=sys.stderr, flush=True))
-    finally:
-        SESSION.close()
+    found = verify_videos(arguments, log=lambda line: print(line, file=sys.stderr, flush=True))
     sys.stdout.write(render([part_of(found)]))
     if arguments.output is not None:
         write_output(as_json(found), arguments.output)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from lmms_eval_captions.analysis.t2v_verify.rating import DIMENSIONS
+from lmms_eval_captions.analysis.t2v_verify.verify import DIMENSIONS
 from lmms_eval_captions.analysis.tables import Part, number, table
 
 _MOST_NAMED: Final = 5
@@ -59,12 +58,4 @@ def _notes(found: dict[str, Any]) -> Iterator[str]:
             yield f"{'/'.join(filter(None, names))}: {video['reason']}"
         if len(missing) > _MOST_NAMED:
             yield f"and {len(missing) - _MOST_NAMED} more, see -o"
-    if found["judge"]:
-        yield (
-            f"The judge {found['judge']['model']} saw {found['judge']['frames']} frames of each "
-            "video; the prompt is ours, as the paper prints none."
-        )
-    reasons = Counter(reason for video in found["videos"] for reason in video["unscored"])
-    for reason, n in reasons.most_common(_MOST_NAMED):
-        yield f"Unscored ratings of the judge: {n}, {reason:.200}"
     yield from found["remarks"]

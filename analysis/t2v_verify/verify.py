@@ -13,7 +13,7 @@ import pandas as pd
 
 from lmms_eval_captions.analysis import user_table
 from lmms_eval_captions.analysis.captioners import captioners_of
-from lmms_eval_captions.analysis.t2v_verify import rating, similarity
+from lmms_eval_captions.analysis.t2v_verify import similarity
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.data.files import files_below, index_videos
 from lmms_eval_captions.metrics.correlation import correlations
@@ -24,11 +24,19 @@ from lmms_eval_captions.model_wrappers.video.endings import (
 )
 
 Document = dict[str, Any]
-Key = rating.Key
 Measures = dict[str, float]
 """Values by the name of the measure."""
 Scores = dict[str, dict[str, float]]
 """Value by name of the score and captioner."""
+DIMENSIONS: Final = {
+    "VA": "visual aesthetics",
+    "SC": "subject consistency",
+    "AR": "action relevance",
+    "LC": "logical coherence",
+}
+"""Dimensions of ratings from 1 to 5. Source: VidCapBench, section 4.4 and table 6."""
+Key = tuple[str, str, str]
+"""Captioner, generator (empty if there is no such folder) and video, without its ending."""
 _ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
 _KEY: Final = ["captioner", "generator", "video"]
 _COLUMNS: Final = ("captioner", "video")
@@ -44,7 +52,7 @@ def verify(options: Namespace, *, log: Callable[[str], None]) -> Document:
 
     Returns:
         ``captioners``: means by generator and captioner; ``correlations`` of these with scores;
-        ``originals``; ``videos``; ``judge``; ``remarks``; all of JSON's types.
+        ``originals``; ``videos``; ``remarks``; all of JSON's types.
 
     Source:
         VidCapBench, section 4.4 and figures 4 and 5. Deviation: FVD is not computed, as it needs
@@ -64,18 +72,14 @@ def verify(options: Namespace, *, log: Callable[[str], None]) -> Document:
     remarks = list(_remarks(videos, {key for key, _ in people}, scores))
     clip = None if options.clip is None else similarity.ClipModel(options.clip)
     values, steady, reasons = _measured(videos, originals, options.frames, clip, captions, log)
-    judge, judged, unscored = (
-        rating.ask_judge(videos, originals) if options.judge else (None, [], {})
-    )
     table = pd.DataFrame(list(values.values()), pd.MultiIndex.from_tuples(videos, names=_KEY))
-    table = table.join(_rated("people", people)).join(_rated("judge", judged))
+    table = table.join(_rated(people))
     means = list(_means(table))
     if clip is not None and clip.n_cut:
         remarks.append(f"{clip.n_cut} captions are longer than CLIP reads, and lost their end.")
     return {
         "frames": options.frames,
         "fvd": None,
-        "judge": judge,
         "captioners": means,
         "correlations": list(_correlations(means, scores)),
         "originals": steady,
@@ -84,7 +88,6 @@ def verify(options: Namespace, *, log: Callable[[str], None]) -> Document:
                 **dict(zip(_KEY, key, strict=True)),
                 "values": row.dropna().to_dict(),
                 "reason": reasons.get(key),
-                "unscored": unscored.get(key, []),
             }
             for key, (_, row) in zip(videos, table.iterrows(), strict=True)
         ],
@@ -134,12 +137,11 @@ def _read_ratings(path: Path) -> list[tuple[Key, Measures]]:
         key, rater = _key(row, where), _text(row, "rater", where)
         if (key, rater) in ratings:
             raise DataError(f"{where}: {rater!r:.80} rated {' '.join(key)!r:.120} twice")
-        given = {name: row[name] for name in rating.DIMENSIONS if row.get(name) not in (None, "")}
+        given = {name: row[name] for name in DIMENSIONS if row.get(name) not in (None, "")}
         for name, value in given.items():
-            if user_table.number_of(value) not in range(rating.LOWEST, rating.HIGHEST + 1):
+            if user_table.number_of(value) not in range(1, 6):
                 raise DataError(
-                    f"{where}: expected a whole number from {rating.LOWEST} to {rating.HIGHEST} "
-                    f"under {name}, got {value!r:.80}"
+                    f"{where}: expected a whole number from 1 to 5 under {name}, got {value!r:.80}"
                 )
         ratings[key, rater] = {name: float(str(value)) for name, value in given.items()}
     if not ratings:
@@ -229,12 +231,12 @@ def _measured(
     return values, steady, reasons
 
 
-def _rated(who: str, ratings: Sequence[tuple[Key, Mapping[str, float]]]) -> pd.DataFrame:
+def _rated(ratings: Sequence[tuple[Key, Measures]]) -> pd.DataFrame:
     """Return each video's mean over raters along each dimension, and the mean of all dimensions."""
     rows = [{**dict(zip(_KEY, key, strict=True)), **given} for key, given in ratings]
-    means = pd.DataFrame(rows, columns=[*_KEY, *rating.DIMENSIONS]).groupby(_KEY).mean()
+    means = pd.DataFrame(rows, columns=[*_KEY, *DIMENSIONS]).groupby(_KEY).mean()
     means["mean"] = means.mean(axis=1, skipna=False)
-    return means.add_prefix(f"{who} ").dropna(axis=1, how="all")
+    return means.add_prefix("people ").dropna(axis=1, how="all")
 
 
 def _means(table: pd.DataFrame) -> Iterator[Document]:

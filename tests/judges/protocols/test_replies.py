@@ -16,9 +16,6 @@ from typing import Any, Final
 
 import pytest
 
-from lmms_eval_captions.analysis.t2v_verify.rating import (
-    read_ratings as read_video_ratings,
-)
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.protocols.capquiz import read_choice
 from lmms_eval_captions.judges.protocols.gveval import GVeval
@@ -42,7 +39,6 @@ READERS: Final[Mapping[str, Callable[[Reply], Any]]] = {
     "capquiz": lambda reply: read_choice(reply, MENU),
     "gveval": lambda reply: (GVeval("ref_only").read(reply) or (None,))[0],
     "video_rating": read_ratings,
-    "t2v_rating": read_video_ratings,
 }
 
 

@@ -11,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import SHARED, EngineFactory, ServerFactory
-from lmms_eval_captions.analysis.t2v_verify.rating import (
-    read_ratings as read_video_ratings,
-)
 from lmms_eval_captions.judges.endpoint.request import Picture, Reply
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.protocols.prompt import Prompts, attach_pictures
@@ -82,50 +79,6 @@ def test_a_form_is_read_where_all_its_numbers_are_on_the_scale(numbers: list[int
     text = re.sub("'", '"', str({"analysis": "Fine.", "scores": scores}))
     expected = scores if all(1 <= number <= 5 for number in numbers) else None
     assert read_ratings(Reply(text, "stop")) == expected
-
-
-GOOD = '{"VA": 3, "SC": 4, "AR": 2, "LC": 5}'
-READ = {"VA": 3.0, "SC": 4.0, "AR": 2.0, "LC": 5.0}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        GOOD,
-        f"```json\n{GOOD}\n```",
-        f"The subject stays.\n{GOOD}",
-        "{'va': '3', 'sc': 4.0, 'ar': 2, 'lc': 5,}",
-        f"<think>First {{'VA': 1}}</think>{GOOD}",
-        f"{GOOD}\n{GOOD}",
-    ],
-)
-def test_a_reply_that_states_all_four_is_read(text: str) -> None:
-    """In any common dress."""
-    assert read_video_ratings(Reply(text, "stop")) == READ
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "VA 3, SC 4, AR 2, LC 5",
-        GOOD.replace("5", "6"),
-        GOOD.replace("2", "0"),
-        GOOD.replace("2", "2.5"),
-        GOOD.replace("2", '"good"'),
-        '{"VA": 3, "SC": 4, "AR": 2}',
-        GOOD[:-1],
-        GOOD[:-4],
-        GOOD + GOOD.replace("2", "3"),
-        GOOD.replace("}", ', "VA": 4}'),
-        f"I cannot rate these. {GOOD}",
-        f"For example: {GOOD}",
-        '{"VA": v, "SC": s, "AR": a, "LC": l}',
-    ],
-)
-def test_a_reply_that_does_not_is_unreadable(text: str) -> None:
-    """Off the scale, not whole, cut off, contradicting itself, or declined: never a guess."""
-    assert read_video_ratings(Reply(text, "stop")) is None
 
 
 def test_pictures_are_shown_in_order() -> None:
