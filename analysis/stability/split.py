@@ -34,45 +34,17 @@ from lmms_eval_captions.lmms_eval_tasks.signature import DISTRIBUTION, package_v
 Question = tuple[str, str, int]
 """A question of a file: its video, its text, and how often the text came before."""
 Part = Literal["stable", "unstable"]
-Fate = Literal["stable", "other group", "different", "not known", "never judged"]
 PARTS: Final[tuple[Part, ...]] = ("stable", "unstable")
-FATES: Final[Mapping[Fate, tuple[Part, str]]] = {
-    "stable": ("stable", "every captioner's caption got the same verdict in all judge runs"),
-    "other group": ("stable", "not stable, but kept because --only names other groups"),
-    "different": ("unstable", "a captioner's caption got different verdicts"),
-    "not known": (
-        "unstable", "no verdicts differ, but one is missing: unscored, or not asked of a captioner"
-    ),
-    "never judged": ("unstable", "asked of no captioner"),
-}  # fmt: skip
-"""Possible fates of a question: its part, and why."""
-_README: Final = """\
-# {benchmark}-{part}
-
-{n:,} of {of:,} questions of {benchmark}, in its official form: those that {why} \
-({n_runs} judge runs of each captioner).{only}
-
-| file | questions here | in the original |
-|:--|--:|--:|
-{rows}
-
-Score captions on them with
-
-    LMMS_CAPTIONS_DATA=<this folder> lmms-eval-captions run --model caption_file \\
-        --model_args path=captions.jsonl --tasks {tasks} --output_path results
-
-Videos without a question here are left out; captions of them do no harm. Clips are looked up in
-`{videos}` in this folder, else in the data that the split was made from: `{data}` in `{manifest}`
-names it like `LMMS_CAPTIONS_DATA`, and `null` stands for the Hugging Face hub. Set it to `null`, or
-put the clips here, before you hand the folder on.
-
-`{manifest}` names the runs, judges and captioners that the split was made from. The questions are
-the benchmark's: its license is {license} ({page}).
-"""
-_WHY: Final[Mapping[Part, str]] = {
-    "stable": "were judged the same every time, and can be judged automatically",
-    "unstable": "were not judged the same every time, or not known to be: people should judge them",
+FATES: Final[Mapping[str, Part]] = {
+    "stable": "stable",
+    "other group": "stable",
+    "different": "unstable",
+    "not known": "unstable",
+    "never judged": "unstable",
 }
+"""Part in which a question ends. Every captioner's caption got the same verdict in all judge runs;
+not so, but ``--only`` names other groups; one got different verdicts; none did, but one verdict is
+missing; no captioner was asked."""
 
 
 class Split(NamedTuple):
@@ -81,13 +53,13 @@ class Split(NamedTuple):
     benchmark: str
     folders: Mapping[Part, Path]
     """Each a value of ``LMMS_CAPTIONS_DATA``."""
-    files: Mapping[str, Counter[Fate]]
+    files: Mapping[str, Counter[str]]
     """Questions of each official file, counted by their fate."""
 
-    def n_of(self, part: Part, file: str = "") -> int:
-        """Return the number of questions in a part, of one file or of all."""
-        counts = [of for name, of in self.files.items() if file in ("", name)]
-        return sum(n for of in counts for fate, n in of.items() if FATES[fate][0] == part)
+    def n_of(self, part: Part) -> int:
+        """Return the number of questions in a part."""
+        fates = chain.from_iterable(of.elements() for of in self.files.values())
+        return sum(FATES[fate] == part for fate in fates)
 
 
 def split_all(
@@ -147,7 +119,7 @@ def _split(
     for task in benchmark.tasks.values():
         if task.name in set(judged["task"]):
             tasks_of.setdefault(question_file.name(task.fields), []).append(task)
-    files: dict[str, Counter[Fate]] = {}
+    files: dict[str, Counter[str]] = {}
     for name, tasks in tasks_of.items():
         fates = _fates(benchmark, settings, tasks, judged, only)
         files[name] = Counter(fates.values())
@@ -158,14 +130,13 @@ def _split(
             )
         path = find_file(settings, source, name)
         for part, root in folders.items():
-            wanted = {question for question, fate in fates.items() if FATES[fate][0] == part}
+            wanted = {question for question, fate in fates.items() if FATES[fate] == part}
             if wanted:
                 _write(root / source.benchmark / name, _selected(question_file, path, wanted))
     done = Split(benchmark.name, folders, files)
     for part, root in folders.items():
         manifest = _manifest(done, part, several, settings.data, only)
         _write(root / SPLIT_MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
-        _write(root / "README.md", _readme(done, part, several, only, question_file))
     return done
 
 
@@ -200,14 +171,14 @@ def _fates(
     tasks: Sequence[Task],
     judged: pd.DataFrame,
     only: Sequence[str],
-) -> dict[Question, Fate]:
+) -> dict[Question, str]:
     """Return what becomes of each question of the file that some tasks share."""
     is_own = judged["task"].isin([task.name for task in tasks])
     of_questions = judged[is_own].groupby(KEY[1:], sort=False)
     is_stable = of_questions["is_same"].all() & (of_questions.size() == len(tasks))
     is_other = ~of_questions["is_chosen"].any() & bool(only)
     flags = [is_stable, is_other, of_questions["differs"].any()]
-    names: list[Fate] = np.select(flags, list(FATES)[:3], "not known").tolist()
+    names = np.select(flags, list(FATES)[:3], "not known").tolist()
     known = dict(zip(is_stable.index, names, strict=True))
     number = _numbering()
     official = [
@@ -230,21 +201,8 @@ def _numbering() -> Callable[[str, str], Question]:
 
 
 def _selected(question_file: QuestionFile, path: Path, wanted: set[Question]) -> str:
-    """Return the text of a file with these questions only."""
-    number, missing = _numbering(), set(wanted)
-
-    def keep(video: str, text: str) -> bool:
-        question = number(video, text)
-        missing.discard(question)
-        return question in wanted
-
-    selected = question_file.select(path, keep)
-    if missing:
-        raise DataError(
-            f"{path}: expected {len(wanted):,} questions, did not find {len(missing):,} of them, "
-            f"such as {min(missing)!r:.120}; was the file changed meanwhile? Split again"
-        )
-    return selected
+    number = _numbering()
+    return question_file.select(path, lambda video, text: number(video, text) in wanted)
 
 
 def _write(path: Path, text: str) -> None:
@@ -259,6 +217,7 @@ def _manifest(
     done: Split, part: Part, several: Sequence[Repeated], data: str | None, only: Sequence[str]
 ) -> dict[str, object]:
     """Return how a part was made."""
+    source = several[0].benchmark.source
     if data is not None and data != SAMPLE:
         data = str(Path(data).expanduser().resolve())
     captioners: dict[str, dict[str, object]] = {}
@@ -269,6 +228,8 @@ def _manifest(
                 captioners.setdefault(name, {})[table.task] = made
     return {
         "part": f"{done.benchmark}-{part}",
+        "license": source.license,
+        "page": source.page,
         "made_by": f"{DISTRIBUTION} {package_version()}",
         SPLIT_DATA: data,
         "rule": {
@@ -278,36 +239,8 @@ def _manifest(
             "split_off_groups": list(only) or "all",
         },
         "n_questions": done.n_of(part),
-        "files": {
-            name: {
-                "n_questions": of.total(),
-                **{which: done.n_of(which, name) for which in PARTS},
-                "why": {fate: of[fate] for fate in FATES if of.get(fate)},
-            }
-            for name, of in done.files.items()
-        },
-        "why": {fate: f"{of}: {why}" for fate, (of, why) in FATES.items()},
+        "files": {name: dict(of) for name, of in done.files.items()},
         "judges": list(dict.fromkeys(judge for of in several for judge in of.judges)),
         "captioners": [{"name": name, "tasks": tasks} for name, tasks in captioners.items()],
         "notes": list(dict.fromkeys(note for of in several for note in notes_of(of))),
     }
-
-
-def _readme(
-    done: Split, part: Part, several: Sequence[Repeated], only: Sequence[str], file: QuestionFile
-) -> str:
-    benchmark, source = several[0].benchmark, several[0].benchmark.source
-    n_of = {name: done.n_of(part, name) for name in done.files}
-    tasks = [t.name for t in benchmark.tasks.values() if n_of.get(file.name(t.fields))]
-    rows = [
-        f"| {source.benchmark}/{name} | {n_of[name]:,} | {of.total():,} |"
-        for name, of in done.files.items()
-    ]
-    kept = f" Of the unstable ones, only those of {', '.join(only)} were split off."
-    return _README.format(
-        benchmark=benchmark.name, part=part, n=done.n_of(part),
-        of=sum(of.total() for of in done.files.values()), why=_WHY[part],
-        n_runs=min(of.n_runs for of in several), only=kept if only else "", rows="\n".join(rows),
-        tasks=",".join(tasks), videos=source.video_folder, data=SPLIT_DATA, manifest=SPLIT_MANIFEST,
-        license=source.license, page=source.page,
-    )  # fmt: skip
