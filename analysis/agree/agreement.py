@@ -229,26 +229,25 @@ def _all_units(shared: Shared, n_runs: int = 0) -> dict[str, Units]:
 
 def _units(shared: Shared, metric: str, n_runs: int) -> Units:
     raters = list(range(n_runs or (len(shared.tables[0][1]) if shared.tables else 0)))
-    found = [] if shared.tables else [pd.DataFrame(columns=["video", *raters])]
+    key = ["captioners", "tasks", *_KEY, "run"]
+    found = [pd.DataFrame(columns=[*key, "rater", "value"])]
     for captioner, tables in shared.tables:
-        sides = [_singles(table, metric) for table in tables]
-        if n_runs:
-            is_complete = sides[0].groupby("caption")["run"].transform("max") == n_runs - 1
-            columns = [[(sides[0][is_complete], run) for run in raters]]
-        else:
-            # Fewer judge runs count again.
-            n_of = [table.n_runs for table in tables]
-            columns = [
-                [(side, run % n) for side, n in zip(sides, n_of, strict=True)]
-                for run in range(max(n_of))
-            ]
-        for of_run in columns:
-            of_raters = [side[side["run"] == run].set_index(_KEY) for side, run in of_run]
-            values = {rater: of["value"] for rater, of in enumerate(of_raters)}
-            rows = of_raters[0].drop(columns="value").assign(captioners=captioner)
-            found.append(rows.join(pd.DataFrame(values, rows.index)).reset_index())
+        most = max(table.n_runs for table in tables)
+        for place, table in enumerate(tables):
+            rows = _singles(table, metric).assign(captioners=captioner, rater=place)
+            if n_runs:
+                is_complete = rows.groupby("caption")["run"].transform("max") == n_runs - 1
+                rows = rows[is_complete].assign(rater=rows["run"], run=0)
+            else:
+                # Fewer judge runs count again.
+                again = [rows.assign(run=rows["run"] + at) for at in range(0, most, table.n_runs)]
+                rows = pd.concat([of[of["run"] < most] for of in again])
+            found.append(rows)
+    rows = pd.concat(found).set_index(key)
+    values = rows.set_index("rater", append=True)["value"].unstack("rater")
+    firsts = rows[rows["rater"] == 0].drop(columns=["rater", "value"])
     labels = shared.benchmark.metrics[metric].labels
-    return Units(metric, labels, raters, pd.concat(found))
+    return Units(metric, labels, raters, firsts.join(values).reset_index())
 
 
 def _singles(table: TaskTable, metric: str) -> pd.DataFrame:
