@@ -47,12 +47,12 @@ def conclusions(found: Document) -> list[str]:
             words += [*_of_pair(pairs[name]), _of_prices(judge["price"], reference["price"])]
         else:
             words.append("judged no caption that the reference judged")
-        if judge["own_runs"]:
-            own = judge["own_runs"][0]
-            words.append(
-                f"the same in all {judge['n_runs']} of its runs for {_percent(own['same'])} of the "
-                f"questions (alpha {with_interval(own['alpha'])})"
-            )
+        for own in judge["own_runs"][:1]:
+            runs = f"in all {judge['n_runs']} of its runs"
+            same = f"the same {runs} for {_percent(own['same'])} of the questions"
+            alpha = f"(alpha {with_interval(own['alpha'])})"
+            no_unit = f"no question has a verdict {runs}"
+            words.append(f"{same} {alpha}" if own["n_units"] else no_unit)
         lines.append(f"{name}: {'; '.join(words) or 'nothing to compare'}")
     return lines
 
