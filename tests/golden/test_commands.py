@@ -65,7 +65,8 @@ def test_gates(
 ) -> None:
     """GO, NO-GO or INCONCLUSIVE, and the videos that would settle it."""
     gate = f"{task}:{GATES[task]}>={bound}"
-    printed = _printed(capsys, "compare", folders["alpha"], folders["beta"], "--gate", gate)
+    line = ("compare", folders["alpha"], folders["beta"], "--tasks", task, "--gate", gate)
+    printed = _printed(capsys, *line)
     check(f"gate-{task}-{bound}", numbers_of_text(printed[printed.rfind("gate") :]))
 
 
