@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 
 from lmms_eval_captions.analysis.label.sampling import draw
-from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
 
 if TYPE_CHECKING:
@@ -250,15 +249,9 @@ def main() -> int:
 
 def _print(row: tuple[str, ...]) -> None:
     """A row as soon as it is there."""
-    print(
-        *text_table(
-            [row],
-            n_left=4,
-            widths=[max(len(name), 20) for name in _HEAD[:2]]
-            + [max(len(name), 11) for name in _HEAD[2:]],
-        ),
-        flush=True,
-    )
+    widths = [max(len(name), 20 if index < 2 else 11) for index, name in enumerate(_HEAD)]
+    cells = zip(row, "<<<<" + ">" * len(row), widths, strict=False)
+    print("  ".join(f"{cell:{side}{width}}" for cell, side, width in cells), flush=True)
 
 
 if __name__ == "__main__":

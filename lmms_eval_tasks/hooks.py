@@ -6,7 +6,7 @@ import argparse
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from math import ceil, nan
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -56,8 +56,7 @@ class Hooks(Generic[Q, J]):
 
     def __init__(self, benchmark: Benchmark[Q, J]) -> None:
         self.benchmark = benchmark
-        self._find_out: dict[str, Callable[[], tuple[str, str, Kind] | None]] = {}
-        self._why_not: dict[str, tuple[str, Kind]] = {}
+        self._why_not: dict[str, Callable[[], tuple[str, Kind] | None]] = {}
 
     def __repr__(self) -> str:
         # lmms-eval writes the text of every hook into its results: no address belongs there.
@@ -123,7 +122,9 @@ class Hooks(Generic[Q, J]):
 
     def process_results(self, doc: Doc, results: Sequence[str]) -> dict[str, PendingRecord]:
         """Submit one caption; the items fill in place once it is judged."""
-        why_not = self._why_not_ask(self.benchmark.task_of(doc).name)
+        why_not_ask = self._why_not.get(self.benchmark.task_of(doc).name)
+        with _FINDING_OUT:
+            why_not = None if why_not_ask is None else why_not_ask()
         judged = submit(self.benchmark, doc, whole(results[0]), why_not=why_not)
         items = {
             name: PendingRecord(lambda name=name: judged().item(self.benchmark, name))  # type: ignore[misc] # one for each
@@ -162,19 +163,8 @@ class Hooks(Generic[Q, J]):
     def see_captions(self, docs: Sequence[Doc], captions: Mapping[int, str]) -> None:
         """See all captions of a task in this process, by index, before any is judged."""
         task = self.benchmark.task_of(docs[0]).name
-        self._why_not.pop(task, None)
-        self._find_out[task] = partial(why_not_ask, self.benchmark, docs, captions)
-
-    def _why_not_ask(self, task: str) -> tuple[str, Kind] | None:
-        """Return why the judge is not to be asked about a task's captions; log it once."""
-        with _FINDING_OUT:
-            find_out = self._find_out.pop(task, None)
-            found = None if find_out is None else find_out()
-            if found is not None:
-                words, help_, kind = found
-                logger.error("{}: {}. {}", task, words, help_)
-                self._why_not[task] = words, kind
-            return self._why_not.get(task)
+        # The judge's settings are read when the first caption is handed in, not earlier.
+        self._why_not[task] = cache(partial(why_not_ask, self.benchmark, docs, captions))
 
     def aggregate(self, metric: str) -> Aggregation:
         """The aggregation of one of the benchmark's metrics."""
@@ -199,7 +189,7 @@ class Hooks(Generic[Q, J]):
         return score
 
 
-class PooledGroup:
+class PooledGroup(Hooks[Any, Any]):
     """Hooks of a group whose numbers are those of all questions, not a mean of its tasks.
 
     lmms-eval hands a group's aggregation the scores of its tasks. The records that pooling needs
@@ -207,30 +197,23 @@ class PooledGroup:
     """
 
     def __init__(self, benchmark: Benchmark[Any, Any], name: str, *, note: str) -> None:
-        self._benchmark = benchmark
+        super().__init__(benchmark)
         self._name = name
         self._note = note
 
     def __repr__(self) -> str:
-        # lmms-eval writes the text of every hook into its results: no address belongs there.
         return f"hooks of the group {self._name}"
-
-    def __deepcopy__(self, _memo: object) -> PooledGroup:
-        # lmms-eval copies a group's configuration, hooks and all.
-        return self
 
     @property
     def group_metric_list(self) -> list[dict[str, object]]:
         """The metrics of the group, as its YAML file lists them."""
-        pooled: dict[str, object] = {
-            name: partial(self._aggregate, name) for name in self._benchmark.metrics
-        }
+        pooled = {name: partial(self._pool, name) for name in self.benchmark.metrics}
         return metric_list_of_group({**pooled, UNSCORED: sum_over_tasks})
 
-    def _aggregate(
+    def _pool(
         self, metric: str, _values: Sequence[float], _sizes: Sequence[int], _weighted: bool
     ) -> float:
-        tasks = list(self._benchmark.tasks)
+        tasks = list(self.benchmark.tasks)
         missing = [task for task in tasks if task not in THIS_RUN.tasks]
         if missing:
             logger.error(
@@ -247,11 +230,11 @@ class PooledGroup:
                 replace(record, task=self._name, questions=record.questions and digest)
                 for record in task_records
             ]
-        score = score_of(self._benchmark, metric, records)
-        if metric == self._benchmark.headline and records:
+        score = score_of(self.benchmark, metric, records)
+        if metric == self.benchmark.headline and records:
             # Groups' aggregations do not receive the command line.
             args = THIS_RUN.tasks[tasks[0]].args
-            report(FinishedTask(self._benchmark, records, args, self._note))
+            report(FinishedTask(self.benchmark, records, args, self._note))
         return score
 
 

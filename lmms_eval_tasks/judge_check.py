@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import fmean
@@ -85,9 +85,9 @@ def choose_questions(check: JudgeCheck[Q, Any], documents: Iterable[Sequence[Q]]
     return list(chosen.values())
 
 
-def captions_of(check: JudgeCheck[Any, Any], question: object) -> Iterator[str]:
-    """Return the two captions that a question is asked with."""
-    return iter((check.tell(question), SAYS_NOTHING))
+def anchors_of(check: JudgeCheck[Q, Any], questions: Iterable[Q]) -> list[tuple[Q, str]]:
+    """Return each question with a caption that answers it, and with one that says nothing."""
+    return [(q, caption) for q in questions for caption in (check.tell(q), SAYS_NOTHING)]
 
 
 class AnchorQuestions:

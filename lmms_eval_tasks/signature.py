@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
@@ -36,8 +35,8 @@ CHEAP: Final = "cheap"
 """Judge that answered all questions next to the one that answered a sample."""
 COUNTS: Final = ("dropped", "empty", SUSPICIOUS)
 """Captions of a kind, of all; left out if there are none."""
-_SETS: Final = (CAPTIONS, DOUBTS)
-"""Fields whose values are names joined by a plus sign."""
+_SEPARATORS: Final = {CAPTIONS: "+", DOUBTS: "+", SERVED: ","}
+"""Separators of fields whose values are sets of names."""
 UNAVAILABLE: Final = "unavailable"
 """Value of the field of a metric that cannot be computed here, and is ``nan`` for that reason."""
 
@@ -117,19 +116,16 @@ class Signature:
         for signature in signatures:
             for name, value in signature.fields.items():
                 values.setdefault(name, []).append(value)
-        fields: dict[str, str] = {}
-        counts: dict[str, str] = {}
-        for name, texts in values.items():
-            shares = [share for text in texts if (share := Share.parse(text.replace(",", "")))]
-            n = sum(share.n for share in shares)
-            if name == ASKED:
-                fields[name] = Share(n, sum(share.of for share in shares)).words
-            elif name in COUNTS and n:
-                # One caption per document; a task without such a caption has no count.
-                counts[name] = str(Share(n, sum(sizes)))
-            elif name not in COUNTS and name != "unscored":
-                fields[name] = join_values(name, dict.fromkeys(texts))
-        return cls("", fields | {name: counts[name] for name in COUNTS if name in counts})
+        values.pop("unscored", None)
+        counted = {name: values.pop(name) for name in COUNTS if name in values}
+        fields = {name: join_values(name, dict.fromkeys(texts)) for name, texts in values.items()}
+        if ASKED in values:
+            fields[ASKED] = _sum(values[ASKED]).words
+        for name, texts in counted.items():
+            # One caption per document; a task without such a caption has no count.
+            if n := _sum(texts).n:
+                fields[name] = str(Share(n, sum(sizes)))
+        return cls("", fields)
 
     def __str__(self) -> str:
         fields = (f"{name}:{value.replace('|', _BAR)}" for name, value in self.fields.items())
@@ -146,6 +142,12 @@ class Signature:
         return frozenset(name for name, value in self.fields.items() if value == UNAVAILABLE)
 
 
+def _sum(shares: Iterable[str]) -> Share:
+    """Return the sum of those texts that are shares."""
+    found = [share for text in shares if (share := Share.parse(text.replace(",", "")))]
+    return Share(sum(share.n for share in found), sum(share.of for share in found))
+
+
 def join_values(name: str, values: Iterable[str]) -> str:
     """Return the different values of a field of the signature as one value.
 
@@ -154,18 +156,12 @@ def join_values(name: str, values: Iterable[str]) -> str:
     >>> join_values("captions", ["general", "aspect+general"])
     'aspect+general'
     """
-    if name in _SETS:
-        return "+".join(sorted({part for value in values for part in value.split("+")}))
     if name == QUESTIONS:
-        return _joint_digest(values)
-    if name != SERVED:
+        return digest_of_all([*values])
+    separator = _SEPARATORS.get(name)
+    if separator is None:
         return "+".join(values)
-    return ",".join(sorted({name for value in values for name in value.split(",")}))
-
-
-def join_fields(values: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """Return the fields of many captions as those of one signature: different values are joined."""
-    return {name: join_values(name, sorted(different)) for name, different in values.items()}
+    return separator.join(sorted({part for value in values for part in value.split(separator)}))
 
 
 def questions_digest(video_id: str, questions: Sequence[object]) -> str:
@@ -181,31 +177,9 @@ def digest_of_all(digests: Sequence[str]) -> str:
     digest that a group of the tasks has.
     """
     if all(len(digest) == _OF_TASK for digest in digests):
-        return _joint_digest(digests)
-    return _digest_of(digests)
-
-
-def selection_of(args: argparse.Namespace | None) -> dict[str, str]:
-    """The fields ``limit`` and ``offset`` where lmms-eval's command line sets them.
-
-    >>> selection_of(argparse.Namespace(limit=5.0, offset=0)), selection_of(None)
-    ({'limit': '5'}, {})
-    """
-    limit, offset = getattr(args, "limit", None), getattr(args, "offset", None)
-    chosen: dict[str, str] = {}
-    if limit and limit != -1:  # lmms-eval's word for all of them
-        chosen["limit"] = f"{limit:g}"
-    if offset:
-        chosen["offset"] = f"{offset:g}"
-    return chosen
-
-
-def _joint_digest(values: Iterable[str]) -> str:
-    different = set(values)
-    return different.pop() if len(different) == 1 else _digest_of(different)
-
-
-def _digest_of(digests: Iterable[str]) -> str:
+        digests = [*set(digests)]
+        if len(digests) == 1:
+            return digests[0]
     return blake2b(",".join(sorted(digests)).encode("ascii"), digest_size=_OF_TASK // 2).hexdigest()
 
 

@@ -32,25 +32,18 @@ class Call:
     def __init__(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        self._function, self._args, self._kwargs = function, args, kwargs
-        bound = inspect.signature(function).bind(*args, **kwargs)
-        bound.apply_defaults()
-        self._names = list(bound.signature.parameters)
-        self.arguments = bound.arguments
+        self._function = function
+        self._bound = inspect.signature(function).bind(*args, **kwargs)
+        self._bound.apply_defaults()
+        self.arguments = self._bound.arguments
         self.error: Exception | None = None
         self.results: list[Any] = []
 
     def proceed(self, **changes: object) -> Any:  # noqa: ANN401 - lmms-eval's own
         """Call the function with its arguments, some of them changed, and return its result."""
-        args, kwargs = list(self._args), dict(self._kwargs)
-        for name, value in changes.items():
-            index = self._names.index(name)
-            if index < len(args):
-                args[index] = value
-            else:
-                kwargs[name] = value
+        self.arguments.update(changes)
         try:
-            result = self._function(*args, **kwargs)
+            result = self._function(*self._bound.args, **self._bound.kwargs)
         except Exception as error:
             self.error = error
             raise
@@ -73,10 +66,8 @@ class Patch:
 
     def apply(self, module: ModuleType) -> None:
         """Patch the function, once; warn if this version of lmms-eval has none."""
-        *owners, name = self.function.split(".")
         try:
-            owner = functools.reduce(getattr, owners, module)
-            function = getattr(owner, name)
+            owner, name, function = wrapt.resolve_path(module, self.function)
         except AttributeError as error:
             self._warn(error)
             return

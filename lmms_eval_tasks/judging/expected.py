@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, TypeVar, cast
 
 from loguru import logger
@@ -22,7 +23,6 @@ from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN, PICTURE_
 from lmms_eval_captions.judges.endpoint.request import (
     Ask,
     Asked,
-    Message,
     Reply,
     Request,
     Usage,
@@ -35,7 +35,7 @@ from lmms_eval_captions.judges.settings import JudgeSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     LEAST_CAPTIONS,
-    captions_of,
+    anchors_of,
     choose_questions,
 )
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
@@ -132,26 +132,29 @@ class RequestCounter:
         Replies about captions of a run (``is_real``) may be in the store. With anchors, our own
         captions that show whether the judge judges count, too.
         """
-        counts = TaskEstimate(task.name, config.model, config.runs, benchmark.output_tokens)
+        said = [(doc, caption) for doc, caption in captioned if not says_nothing(caption)]
+        counts = TaskEstimate(
+            task.name,
+            config.model,
+            config.runs,
+            benchmark.output_tokens,
+            n_captions=len(said),
+            caption_chars=sum(len(caption) for _, caption in said),
+        )
+        check, anchors = benchmark.judge_check, []
+        if check is not None and has_anchors and len(said) >= LEAST_CAPTIONS:
+            documents = (benchmark.questions(doc) for doc, _ in captioned)
+            anchors = anchors_of(check, choose_questions(check, documents))
 
         async def count_all() -> None:
-            for doc, caption in captioned:
-                if says_nothing(caption):
-                    continue
-                counts.n_captions += 1
-                counts.caption_chars += len(caption)
+            for doc, caption in said:
                 name = f"{benchmark.video_names(doc)[0]} {task.aspect}"
                 questions = [benchmark.unseen(question) for question in benchmark.questions(doc)]
                 for chain in benchmark.chains(questions, caption, config):
                     counts.n_questions += len(await chain(self._ask(counts, name, is_real)))
-            check = benchmark.judge_check
-            if check is None or not has_anchors or counts.n_captions < LEAST_CAPTIONS:
-                return
-            documents = (benchmark.questions(doc) for doc, _ in captioned)
-            for question in choose_questions(check, documents):
-                for text in captions_of(check, question):
-                    chain = benchmark.ask(benchmark.unseen(question), text, config=config, run=0)
-                    await chain(self._ask(counts, text, is_real))
+            for question, text in anchors:
+                chain = benchmark.ask(benchmark.unseen(question), text, config=config, run=0)
+                await chain(self._ask(counts, text, is_real))
 
         asyncio.run(count_all())
         return counts
@@ -196,7 +199,10 @@ class RequestCounter:
 
     def _add(self, counts: TaskEstimate, request: Request) -> None:
         """Count a request that would be sent."""
-        n_chars, n_pictures = _content(request.messages)
+        contents = (message["content"] for message in request.messages)
+        parts = [p for c in contents for p in (c if isinstance(c, list) else [{"text": c}])]
+        n_chars = sum(len(str(part.get("text", ""))) for part in parts)
+        n_pictures = sum(part.get("type") == "image_url" for part in parts)
         price = self._prices.price(request.model)
         per_picture = PICTURE_TOKENS if price is None else price.image_tokens
         protocol = request.protocol.partition(":")[0]
@@ -230,14 +236,6 @@ def _asked(value: T | None, reply: Reply) -> Asked[T]:
 _UNREADABLE: Final[Asked[Any]] = _asked(None, Reply(""))
 
 
-def _content(messages: Sequence[Message]) -> tuple[int, int]:
-    """Return the characters of text and the pictures."""
-    contents = [message["content"] for message in messages]
-    parts = [p for c in contents for p in (c if isinstance(c, list) else [{"text": c}])]
-    n_chars = sum(len(str(part.get("text", ""))) for part in parts)
-    return n_chars, sum(part.get("type") == "image_url" for part in parts)
-
-
 def typical_caption(task: Task) -> str:
     """Return a caption of the length that is typical for a task."""
     return ("word " * (task.caption_chars // 5 + 1))[: task.caption_chars]
@@ -253,10 +251,8 @@ def require_within_limit(
     """
     n_calls = usd = 0.0
     for benchmark, docs in tasks:
-        if not docs:
-            continue
-        captions = dict.fromkeys(range(len(docs)), typical_caption(benchmark.task_of(docs[0])))
-        calls_of_task, usd_of_task = _expected(benchmark, docs, settings, captions, is_real=False)
+        captioned = [(doc, typical_caption(benchmark.task_of(doc))) for doc in docs]
+        calls_of_task, usd_of_task = _expected(benchmark, settings, captioned, is_real=False)
         n_calls, usd = n_calls + calls_of_task, usd + usd_of_task
     if not n_calls or settings.max_cost_usd is None:
         return
@@ -269,31 +265,37 @@ def require_within_limit(
 
 def why_not_ask(
     benchmark: Benchmark[Any, Any], docs: Sequence[Doc], captions: Mapping[int, str]
-) -> tuple[str, str, Kind] | None:
-    """Return why the judge is not asked about a task, advice, and the kind; ``None`` if it is.
+) -> tuple[str, Kind] | None:
+    """Return why the judge is not asked about a task, and the kind, ``None`` if it is; log it.
 
     ``docs`` are all documents in lmms-eval's order, ``captions`` those of this process by index.
     """
+    kind: Kind
     try:
         settings = SESSION.settings()
+        why_nan = why_no_score(benchmark, docs, captions, settings)
+        captioned = [] if why_nan else [(docs[index], text) for index, text in captions.items()]
+        expected = _expected(benchmark, settings, captioned, is_real=True)
     except SettingsError:
         return None  # every record says so
-    why_nan = why_no_score(benchmark, docs, captions, settings)
-    if why_nan is not None:
-        return f"not asked: {why_nan}", _HELP, "not asked"
-    try:
-        calls_of_task, usd_of_task = _expected(benchmark, docs, settings, captions, is_real=True)
     except StoreError as error:
-        return str(error), _READABLE, "stopped"
-    n_calls, usd = SESSION.expected_cost
-    n_calls, usd = n_calls + calls_of_task, usd + usd_of_task
-    if settings.max_cost_usd is not None:
-        limit_usd = settings.max_cost_usd / settings.world_size
-        if usd > limit_usd:
-            words = f"is not enough: judging takes {_words(n_calls, usd)}"
-            return f"{LIMIT_REACHED}{limit_usd:g} {words}", _WAYS_OUT, "limit"
-    SESSION.expected_cost = n_calls, usd
-    return None
+        words, advice, kind = str(error), _READABLE, "stopped"
+    else:
+        n_calls, usd = map(sum, zip(SESSION.expected_cost, expected, strict=True))
+        limit_usd = inf if settings.max_cost_usd is None else settings.max_cost_usd
+        limit_usd /= settings.world_size
+        if why_nan is not None:
+            words, advice, kind = f"not asked: {why_nan}", _HELP, "not asked"
+        elif usd > limit_usd:
+            words = (
+                f"{LIMIT_REACHED}{limit_usd:g} is not enough: judging takes {_words(n_calls, usd)}"
+            )
+            advice, kind = _WAYS_OUT, "limit"
+        else:
+            SESSION.expected_cost = n_calls, usd
+            return None
+    logger.error("{}: {}. {}", benchmark.task_of(docs[0]).name, words, advice)
+    return words, kind
 
 
 def _words(n_calls: float, usd: float) -> str:
@@ -302,9 +304,8 @@ def _words(n_calls: float, usd: float) -> str:
 
 def _expected(
     benchmark: Benchmark[Any, Any],
-    docs: Sequence[Doc],
     settings: JudgeSettings,
-    captions: Mapping[int, str],
+    captioned: Sequence[tuple[Doc, str]],
     *,
     is_real: bool,
 ) -> tuple[float, float]:
@@ -313,18 +314,16 @@ def _expected(
     Both are 0 if nothing is limited: without a limit, with a sample of questions (which ends at the
     limit), without a known price.
     """
-    config, prices = benchmark.judge_config(settings), load_prices(settings.prices)
-    if settings.max_cost_usd is None or settings.precision is not None:
+    said = [(doc, text) for doc, text in captioned if not says_nothing(text)]
+    if not said or settings.max_cost_usd is None or settings.precision is not None:
         return 0.0, 0.0
+    config, prices = benchmark.judge_config(settings), load_prices(settings.prices)
     if not config.asks_endpoint or prices.price(config.model) is None:
         return 0.0, 0.0
-    said = [(docs[index], text) for index, text in captions.items() if not says_nothing(text)]
-    chosen = said[:: -(-len(said) // _MOST_DOCUMENTS) or 1]
+    chosen = said[:: -(-len(said) // _MOST_DOCUMENTS)]
+    task, scale = benchmark.task_of(chosen[0][0]), len(said) / len(chosen)
     with closing(RequestCounter(settings)) as counter:
-        counts = counter.count(
-            benchmark, benchmark.task_of(docs[0]), config, chosen, is_real=is_real
-        )
-    scale = len(said) / max(1, len(chosen))
+        counts = counter.count(benchmark, task, config, chosen, is_real=is_real)
     return scale * counts.n_calls, scale * (counts.cost_usd(prices, settings.mode) or 0.0)
 
 

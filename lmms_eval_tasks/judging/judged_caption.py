@@ -96,8 +96,6 @@ def caption_digest(caption: str) -> bytes:
 
 def caption_score(metric: Metric, record: CaptionRecord, runs: Values) -> float:
     """A caption's own score in the metric's unit, mean over judge runs; ``nan`` if it has none."""
-    if not runs:
-        return nan
     scores = (metric.score([values], [record]) for values in runs)
     scored = [score for score in scores if not isnan(score)]
     return fmean(scored) if scored else nan
@@ -119,19 +117,23 @@ def record_of(
     is_missing = is_dropped or judged.caption == "missing"
     runs = [] if is_dropped else _runs(questions, judged)
     n_all = sum(map(len, runs))
-    is_whole = judged.reason is None and judged.late is None
-    n_questions = len(judgements) if is_whole else n_all
-    unscored = [judgement for judgement in judgements if judgement.reason is not None]
-    reasons = Counter(judgement.reason for judgement in unscored)
-    kinds: Counter[Kind] = Counter(judgement.failure or "stopped" for judgement in unscored)
-    n_rest = n_questions - len(judgements)
-    if n_rest > 0:
-        reasons[judged.reason or judged.late] += n_rest
-        kinds["unavailable" if judged.reason is None else judged.kind] += n_rest
-    n_unscored = reasons.total()
-    default = judged.reason or judged.late
+    reason = judged.reason or judged.late
+    kind = "unavailable" if judged.reason is None else judged.kind
+    # Questions that a sample leaves out are neither scored nor unscored.
+    asked = [one for run in runs for _, one in run if one is not None or reason is not None]
+    unscored: list[tuple[str | None, Kind]] = [
+        (reason, kind) if one is None else (one.reason, one.failure or "stopped")
+        for one in asked
+        if one is None or one.reason is not None
+    ]
     fields = benchmark.fields(doc, None if is_missing else caption)
     kind_of_caption = "general" if isinstance(caption, GeneralCaption) else "aspect"
+    evidence = Evidence()
+    if config is not None and config.asks_endpoint:
+        examples = examples_of(config.prompts, task.judge_prompts)
+        evidence = evidence_of(
+            benchmark.judge_check, chain.from_iterable(runs), examples=examples, pairs=pairs or {}
+        )
     return CaptionRecord(
         task=task.name,
         video_id=benchmark.video_id(doc),
@@ -144,33 +146,23 @@ def record_of(
             **benchmark.extras(judgements, fields),
             **({} if task.aspect is None or is_missing else {CAPTIONS: kind_of_caption}),
         },
-        n_questions=n_questions,
-        n_unscored=n_unscored,
+        n_questions=len(asked),
+        n_unscored=len(unscored),
         n_empty=int(judged.caption == "empty"),
         n_dropped=int(is_dropped),
-        reasons={str(reason): n for reason, n in reasons.items()},
-        kinds=kinds,
+        reasons=Counter(str(reason) for reason, _ in unscored),
+        kinds=Counter(kind for _, kind in unscored),
         no_caption=judged.reason if is_missing else None,
-        evidence=(
-            evidence_of(
-                benchmark.judge_check,
-                chain.from_iterable(runs),
-                examples=examples_of(config.prompts, task.judge_prompts),
-                pairs=pairs or {},
-            )
-            if config is not None and config.asks_endpoint
-            else Evidence()
-        ),
+        evidence=evidence,
         n_population=0 if sample is None else n_all,
         sample=None if sample is None or sample.is_whole else sample,
         questions=questions_digest(benchmark.video_id(doc), questions) if n_all else "",
         values=_values(benchmark, runs),
         groups=_groups(benchmark, doc, runs),
         asked=_asked(benchmark, runs),
-        # Questions that a sample leaves out are neither scored nor unscored.
         unscored_because=(
-            [[default if one is None else one.reason for _, one in run] for run in runs]
-            if n_unscored
+            [[reason if one is None else one.reason for _, one in run] for run in runs]
+            if unscored
             else ()
         ),
         tokens=_tokens(runs),
@@ -182,15 +174,17 @@ def record_of(
 
 
 def _runs(questions: Sequence[Q], judged: Judged[J]) -> Runs[Q, J]:
+    """Return each run's questions with their judgements; one without any is kept in a gap."""
     n_runs = judged.config.runs if judged.config else 1
-    has_gaps = judged.sample is not None or judged.late is not None
-    unjudged: Sequence[Sequence[J | None]] = [(None,)] * len(questions) * n_runs
-    chains: Sequence[Sequence[J | None]] = judged.chains if judged.reason is None else unjudged
+    chains: Sequence[Sequence[J | None]] = judged.chains
+    gap: tuple[None, ...] = () if judged.sample is None and judged.late is None else (None,)
+    if judged.reason is not None:
+        chains, gap = [()] * len(questions) * n_runs, (None,)
     return [
         [
             (question, judgement)
             for index, question in enumerate(questions, start=run * len(questions))
-            for judgement in (chains[index] or ((None,) if has_gaps else ()))
+            for judgement in (chains[index] or gap)
         ]
         for run in range(n_runs)
     ]

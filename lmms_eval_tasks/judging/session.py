@@ -13,7 +13,7 @@ import os
 import threading
 import traceback
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import reduce
@@ -44,7 +44,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.judge_check import (
     AnchorQuestions,
     anchor_credits,
-    captions_of,
+    anchors_of,
 )
 from lmms_eval_captions.lmms_eval_tasks.judging.judged_caption import (
     Judged,
@@ -134,22 +134,22 @@ class Session:
     def totals(self) -> Totals:
         """Return what this process has asked since it began, and where replies came from."""
         with self._lock:
-            totals = reduce(add, (engine.totals() for engine in self._engines.values()), Totals())
-            return totals.after(self._ended)
+            return self._totals_of(self._engines.values())
+
+    def _totals_of(self, engines: Iterable[Engine]) -> Totals:
+        return reduce(add, (engine.totals() for engine in engines), Totals()).after(self._ended)
 
     def close(self) -> None:
         """End judging and forget the settings, so that the next call starts afresh."""
         with self._lock:
             engines, self._engines = list(self._engines.values()), {}
-            self._settings = None
-            self._purse = Purse()
+            self._settings, self._purse = None, Purse()
             self.begin()
         RUN_CAPTIONS.forget()
         for engine in engines:
             engine.close()
         with self._lock:
-            totals = reduce(add, (engine.totals() for engine in engines), Totals())
-            self._ended = totals.after(self._ended)
+            self._ended = self._totals_of(engines)
 
 
 SESSION: Final = Session()
@@ -231,7 +231,7 @@ def submit(
     ``why_not`` is a reason not to ask the judge, and its kind.
     """
     task = task or benchmark.task_of(doc)
-    wait = _submitted(benchmark, task, doc, caption, why_not)
+    wait, check = _submitted(benchmark, task, doc, caption, why_not), benchmark.judge_check
     due = [] if says_nothing(caption) or why_not else SESSION.anchors.due(task.name)
     anchors = _ask_anchors(benchmark, due)
 
@@ -239,16 +239,9 @@ def submit(
     def judged_caption() -> JudgedCaption:
         judged, credited = wait(), anchors()
         report_usage(task.name, judged, credited)
-        check = benchmark.judge_check
-        record = record_of(
-            benchmark,
-            task,
-            doc,
-            caption,
-            benchmark.questions(doc),
-            judged,
-            pairs={} if check is None else anchor_credits(check, due, credited),
-        )
+        pairs = {} if check is None else anchor_credits(check, due, credited)
+        questions = benchmark.questions(doc)
+        record = record_of(benchmark, task, doc, caption, questions, judged, pairs=pairs)
         return JudgedCaption(record, judged.judgements)
 
     return judged_caption
@@ -403,7 +396,7 @@ def _ask_anchors(
     check = benchmark.judge_check
     if check is None or not due:
         return tuple
-    anchors = [(question, text) for question in due for text in captions_of(check, question)]
+    anchors = anchors_of(check, due)
     wait = submit_chains(
         benchmark.judge_defaults,
         lambda config: [

@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -24,8 +23,7 @@ _OTHER_TOTALS: Final[dict[str, Totals]] = {}
 """Other process to its latest totals since it began."""
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedTask:
+class FinishedTask(NamedTuple):
     """An aggregated task, or a group whose questions are pooled."""
 
     benchmark: Benchmark[Any, Any]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import islice, product, zip_longest
 from math import isnan
 from statistics import fmean, pstdev
 from typing import Any, Final
@@ -16,7 +17,6 @@ from lmms_eval_captions.lmms_eval_tasks.judging.doubts import suspicious
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN, FinishedTask
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord, Values
 from lmms_eval_captions.lmms_eval_tasks.results.intervals import (
-    BESIDE,
     CI_HIGH,
     CI_LOW,
     CI_NOTE,
@@ -31,18 +31,13 @@ from lmms_eval_captions.lmms_eval_tasks.results.scoring import has_score, signat
 from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
 from lmms_eval_captions.lmms_eval_tasks.sampling.weights import counts_in, weighted
 
-Figures = Mapping[str, Figure]
-"""Metrics of one group, the figures next to each, and counts."""
 Breakdown = dict[str, dict[str, dict[str, Figure]]]
-"""Section (such as ``categories``) to group to figures."""
+"""Section (such as ``categories``) to group to metrics, the figures next to each, and counts."""
 
 N_QUESTIONS: Final = "n_questions"
 _COUNTS: Final = {N_QUESTIONS: "questions", "n_unscored": "unscored"}
 _MOST_ROWS: Final = 10
 """Groups of a section in the table; the file holds all."""
-_NAME_WIDTH: Final = 33
-_ONE_DIGIT: Final = 10.0
-"""Ends of intervals from here on have one digit behind the point."""
 
 
 def report(finished: FinishedTask) -> None:
@@ -68,7 +63,8 @@ def report(finished: FinishedTask) -> None:
     groups = {section: of for section, of in breakdown.items() if of and section != ALL[0]}
     if groups:
         # The summary shows the overall numbers and the signature's parts.
-        logger.info("{} by group\n{}", task, table_of(groups))
+        about = "95% intervals over videos (*: of few, a rough guess)"
+        logger.info("{} by group, with {}\n{}", task, about, _table_of(groups, benchmark.metrics))
     THIS_RUN.breakdowns[task] = {
         "task": task,
         "signature": signature,
@@ -89,12 +85,8 @@ def _scores_by_run(
         for name, metric in benchmark.metrics.items()
     }
     return [
-        {
-            name: None if isnan(runs[run]) else runs[run]
-            for name, runs in scores.items()
-            if run < len(runs)
-        }
-        for run in range(max(map(len, scores.values())))
+        {k: None if isnan(v) else v for k, v in zip(scores, run, strict=True) if v is not None}
+        for run in zip_longest(*scores.values())
     ]
 
 
@@ -108,31 +100,30 @@ def break_down(benchmark: Benchmark[Any, Any], records: Sequence[CaptionRecord])
     """
     groups = _groups(benchmark, records)
     silent = [replace(record, values=dict.fromkeys(record.values, ())) for record in records]
-    figures: list[dict[str, Figure]] = [{} for _ in groups]
-    cases, scores = [], []
-    for name, metric in benchmark.metrics.items():
-        is_available = metric.unavailable(records) is None
-        for group in groups.values():
-            chosen = list(group.values())
-            if metric.reads_fields:  # of all captions, asked about or not
-                chosen = [group.get(index, record) for index, record in enumerate(silent)]
-            runs = by_run(name, chosen)
-            scores.append(scores_of(metric, runs, records))
-            cases.append((metric, parts_by_video(metric, runs, chosen) if is_available else None))
-    intervals = iter(zip(scores, measured(cases), strict=True))
-    for name in benchmark.metrics:
-        for of_group in figures:
-            of_group.update(_figures(name, *next(intervals)))
+    scores, cases = [], []
+    for (name, metric), group in product(benchmark.metrics.items(), groups.values()):
+        chosen = list(group.values())
+        if metric.reads_fields:  # of all captions, asked about or not
+            chosen = [group.get(index, record) for index, record in enumerate(silent)]
+        runs = by_run(name, chosen)
+        scores.append(scores_of(metric, runs, records))
+        cases.append((metric, parts_by_video(metric, runs, chosen)))
+    figures: dict[tuple[str, str], dict[str, Figure]] = {group: {} for group in groups}
+    for (name, of), of_runs, interval in zip(
+        product(benchmark.metrics, groups), scores, measured(cases), strict=True
+    ):
+        figures[of] |= _figures(name, of_runs, interval)
     n_values = benchmark.metrics[benchmark.headline].n_values
     breakdown: Breakdown = {section: {} for section in (ALL[0], *benchmark.sections)}
-    for ((section, name), group), of_group in zip(groups.items(), figures, strict=True):
+    for (section, name), group in groups.items():
         counts = counts_in(by_run(benchmark.headline, list(group.values())), n_values)
-        of_group |= dict(zip(_COUNTS, counts, strict=True))
+        of_group = figures[section, name] | dict(zip(_COUNTS, counts, strict=True))
         breakdown.setdefault(section, {})[name] = of_group
-    return {
-        section: _in_order(of_section, benchmark.sections.get(section, ()))
-        for section, of_section in breakdown.items()
-    }
+    for section, of_section in breakdown.items():
+        by_size = sorted(of_section, key=lambda name: -int(of_section[name][N_QUESTIONS] or 0))
+        names = dict.fromkeys([*benchmark.sections.get(section, ()), *by_size])
+        breakdown[section] = {name: of_section[name] for name in names if name in of_section}
+    return breakdown
 
 
 def _groups(
@@ -140,16 +131,15 @@ def _groups(
 ) -> dict[tuple[str, str], dict[int, CaptionRecord]]:
     """Return each section and group: index of a record to it, with the values of its questions."""
     n_values = benchmark.metrics[benchmark.headline].n_values
-    runs = by_run(benchmark.headline, records)
-    chosen: dict[tuple[str, str], dict[int, list[list[int]]]] = {}
+    chosen: dict[tuple[str, str], dict[int, list[list[int]]]] = defaultdict(dict)
     for index, record in enumerate(records):
-        for run, captions in enumerate(runs):
-            for question in range(len(captions[index]) // n_values):
+        runs = record.values[benchmark.headline]
+        for run, values in enumerate(runs):
+            for question in range(len(values) // n_values):
                 names = ((of, groups[run][question]) for of, groups in record.groups.items())
                 for section, name in (ALL, *names):
                     if name is not None:
-                        captions_of_group = chosen.setdefault((section, name), {})
-                        of_caption = captions_of_group.setdefault(index, [[] for _ in runs])
+                        of_caption = chosen[section, name].setdefault(index, [[] for _ in runs])
                         of_caption[run].append(question)
 
     def only(record: CaptionRecord, questions: Sequence[Sequence[int]]) -> CaptionRecord:
@@ -158,7 +148,7 @@ def _groups(
             n = benchmark.metrics[name].n_values
             values[name] = [
                 [value for at in indices for value in run[at * n : at * n + n]]
-                for indices, run in zip(questions, all_runs, strict=False)
+                for indices, run in zip(questions, all_runs, strict=True)
             ]
         return replace(record, values=values)
 
@@ -176,84 +166,23 @@ def _figures(name: str, scores: Sequence[float], interval: Measured) -> dict[str
     return {name: fmean(values) if values else None, **interval.beside(name, has_runs=has_runs)}
 
 
-def _in_order(
-    groups: Mapping[str, dict[str, Figure]], first: Sequence[str]
-) -> dict[str, dict[str, Figure]]:
-    others = [name for name in groups if name not in first]
-    others.sort(key=lambda name: -(_number(groups[name], N_QUESTIONS) or 0))
-    return {name: groups[name] for name in (*first, *others) if name in groups}
+def _table_of(breakdown: Breakdown, names: Iterable[str]) -> str:
+    """Return a breakdown as text, a line for each group, metrics with their intervals."""
+    rows = []
+    for section, groups in breakdown.items():
+        metrics = [name for name in names if name in next(iter(groups.values()))]
+        rows.append([section, *metrics, *_COUNTS.values()])
+        for name, figures in islice(groups.items(), _MOST_ROWS):
+            cells = [_cell(metric, figures) for metric in metrics]
+            rows.append([f"  {name}", *cells, *(f"{figures[count]:,}" for count in _COUNTS)])
+        if len(groups) > _MOST_ROWS:
+            more = f"  and {len(groups) - _MOST_ROWS:,} more"
+            rows.append([more, *[""] * (len(metrics) + len(_COUNTS))])
+    return "\n".join(text_table(rows, n_left=1))
 
 
-def table_of(breakdown: Mapping[str, Mapping[str, Figures]]) -> str:
-    """Return a breakdown as text, a line for each group, metrics with their intervals.
-
-    >>> figures = {"ar": 50.0, "ar_ci_low": 41.25, "ar_ci_high": 58.0, "ir": None}
-    >>> counts = {"n_questions": 2, "n_unscored": 0}
-    >>> print(table_of({"overall": {"all": {**figures, **counts}}}))
-    overall                  ar  ir  questions  unscored
-      all    50.00 [41.2, 58.0]   -          2         0
-    [low, high]: 95% interval over videos
-    """
-    sections = {
-        section: dict(list(groups.items())[:_MOST_ROWS])
-        for section, groups in breakdown.items()
-        if groups
-    }
-    tables = {section: _rows(section, groups) for section, groups in sections.items()}
-    columns = zip(*chain.from_iterable(tables.values()), strict=True)
-    name_width, *widths = (max(map(len, column)) for column in columns)
-    lines: list[str] = []
-    for section, rows in tables.items():
-        lines += text_table(rows, n_left=1, widths=[min(_NAME_WIDTH, name_width), *widths])
-        n_more = len(breakdown[section]) - len(rows) + 1
-        if n_more:
-            lines.append(f"  and {n_more:,} more")
-    return "\n".join([*lines, *_legend([f for s in sections.values() for f in s.values()])])
-
-
-def _rows(section: str, groups: Mapping[str, Figures]) -> list[list[str]]:
-    """Return the header and the lines of a section."""
-    first = next(iter(groups.values()))
-    metrics = [name for name in first if name not in _COUNTS and not name.endswith(BESIDE)]
-    rows = [[section, *metrics, *_COUNTS.values()]]
-    digits = {}
-    for metric in metrics:
-        highs = [_number(figures, f"{metric}_{CI_HIGH}") or 0.0 for figures in groups.values()]
-        digits[metric] = 1 if max(highs) >= _ONE_DIGIT else 2
-    for name, figures in groups.items():
-        cells = [_cell_text(metric, figures, digits[metric]) for metric in metrics]
-        rows.append([f"  {name}", *cells, *(f"{figures[count]:,}" for count in _COUNTS)])
-    return rows
-
-
-def _cell_text(metric: str, figures: Figures, digits: int) -> str:
-    value = _number(figures, metric)
-    if value is None:
-        return "-"
-    low, high = (_number(figures, f"{metric}_{end}") for end in (CI_LOW, CI_HIGH))
-    if low is None or high is None:
-        return f"{value:.2f}"
-    mark = "*" if figures.get(f"{metric}_{CI_NOTE}") else ""
-    return f"{value:.2f} [{low:.{digits}f}, {high:.{digits}f}]{mark}"
-
-
-def _legend(groups: list[Figures]) -> Iterator[str]:
-    """Yield the meaning of the marks that are in the table."""
-    ends = [
-        (figures[name] is not None, bool(figures.get(f"{name.removesuffix(CI_LOW)}{CI_NOTE}")))
-        for figures in groups
-        for name in figures
-        if name.endswith(f"_{CI_LOW}")
-    ]
-    has_none = (False, True) in ends
-    if has_none or any(has_ends for has_ends, _ in ends):
-        yield "; ".join([
-            "[low, high]: 95% interval over videos",
-            *(["none where fewer than 2 count or all are alike"] if has_none else []),
-            *(["*: of few videos, a rough guess"] if (True, True) in ends else []),
-        ])  # fmt: skip
-
-
-def _number(figures: Figures, name: str) -> float | None:
-    value = figures.get(name)
-    return value if isinstance(value, int | float) else None
+def _cell(metric: str, figures: Mapping[str, Figure]) -> str:
+    ends = {end: figures.get(f"{metric}_{end}") for end in (CI_LOW, CI_HIGH)}
+    figure = Measured.read({"value": figures[metric], **ends})
+    has_note = figure.low is not None and figures.get(f"{metric}_{CI_NOTE}")
+    return "-" if figure.value is None else f"{figure}{'*' if has_note else ''}"

@@ -22,8 +22,6 @@ CI_HIGH: Final = "ci_high"
 CI_NOTE: Final = "ci_note"
 _JUDGE_SHARE: Final = "judge_share"
 _DEVIATION: Final = "std"
-BESIDE: Final = tuple(f"_{name}" for name in (CI_LOW, CI_HIGH, CI_NOTE, _JUDGE_SHARE, _DEVIATION))
-"""Endings of the names of figures that describe a metric and are none."""
 
 Figure = float | int | str | None
 Runs = Sequence[Sequence[Sequence[Any]]]
@@ -133,13 +131,9 @@ def measured_over(
     benchmark, sets = weighted(benchmark, sets)
     metric = benchmark.metrics[name]
     videos = dict.fromkeys(record.video_id for records in sets for record in records)
-    terms = []
-    for records in sets:
-        term = parts_by_video(metric, by_run(name, records), records, list(videos))
-        if term is None:
-            return measured([(metric, None)])[0]
-        terms.append(term)
-    return measured([(metric, mean_of_terms(terms))])[0]
+    found = [parts_by_video(metric, by_run(name, of), of, list(videos)) for of in sets]
+    terms = [term for term in found if term is not None]
+    return measured([(metric, mean_of_terms(terms) if len(terms) == len(sets) else None)])[0]
 
 
 def mean_of_terms(terms: Sequence[RatioParts]) -> RatioParts:
@@ -181,7 +175,7 @@ def measured(metrics: Sequence[tuple[Metric, RatioParts | None]]) -> list[Measur
     n_videos = [0 if p is None else int(p.any(axis=(0, 2, 3, 4)).sum()) for _, p in metrics]
     order = sorted(range(len(metrics)), key=n_videos.__getitem__)
     by_index = {index: _measured(*metrics[index]) for index in order}
-    return [by_index[index] for index in range(len(metrics))]
+    return [figure for _, figure in sorted(by_index.items())]
 
 
 def _measured(metric: Metric, parts: RatioParts | None) -> Measured:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from math import isclose, isfinite, isnan, nan
@@ -175,9 +175,8 @@ def _name_judge(results: Mapping[str, Any], task: str, finished: FinishedTask) -
     with suppress(SettingsError):
         judge = finished.benchmark.judge_config(SESSION.settings())
         if judge != NO_JUDGE and labels == [judge.label]:
-            names = (*finished.benchmark.judge_defaults, "runs", "temperature")
+            names = ("model", *finished.benchmark.judge_defaults, "runs", "temperature")
             named = {name: getattr(judge, name) for name in names if hasattr(judge, name)}
-            named["model"] = judge.model
     config["metadata"] = {**config["metadata"], "judge": named}
 
 
@@ -195,19 +194,19 @@ def _blank_unavailable(results: Mapping[str, Any], task: str, finished: Finished
 def with_intervals(results: Mapping[str, Any], run: FinishedRun | None) -> Iterator[None]:
     """Have intervals saved as ``<metric>_ci_low`` and ``<metric>_ci_high``, but not printed."""
     tasks = {} if run is None else run.document["tasks"]
-    added: list[tuple[dict[str, Any], str]] = []
-    for table in ("results", "groups"):
-        for task, metrics in results.get(table, {}).items():
-            measured = tasks.get(task, {}).get("metrics", {})
-            for key in list(metrics):
-                name, _, suffix = key.partition(",")
-                ends = measured.get(name, {}) if suffix else {}
-                for end in (CI_LOW, CI_HIGH):
-                    if ends.get(end) is not None:
-                        added.append((metrics, f"{name}_{end},{suffix}"))
-                        metrics[added[-1][1]] = ends[end]
+    added = [
+        (metrics, f"{name}_{end},{suffix}", value)
+        for table in ("results", "groups")
+        for task, metrics in results.get(table, {}).items()
+        for name, comma, suffix in (key.partition(",") for key in metrics)
+        for end in (CI_LOW, CI_HIGH)
+        if comma
+        and (value := tasks.get(task, {}).get("metrics", {}).get(name, {}).get(end)) is not None
+    ]
+    for metrics, key, value in added:
+        metrics[key] = value
     yield
-    for metrics, key in added:
+    for metrics, key, _ in added:
         metrics.pop(key, None)
 
 
@@ -250,15 +249,10 @@ def _entry(name: str, finished: Mapping[str, FinishedTask], results: Mapping[str
     members = [finished[task] for task in leaves if task in finished] if own is None else [own]
     scores = _scores(results["results"].get(name, {}))
     headlines = {(m.benchmark.headline, m.benchmark.headline_means) for m in members}
-    headline, means = next(iter(headlines)) if len(headlines) == 1 else (None, "")
+    headline, means = headlines.pop() if len(headlines) == 1 else (None, "")
     metrics = dict.fromkeys(metric for member in members for metric in member.benchmark.metrics)
-    records = [record for member in members for record in member.records]
-    if own is None:
-        tasks = [member.records[0].task for member in members]
-    else:
-        tasks = [] if len(leaves) == 1 else leaves
-    return {
-        "benchmark": None if own is None else own.benchmark.name,
+    entry = {
+        "benchmark": None,
         "headline": headline,
         "headline_means": means,
         "metrics": {
@@ -266,33 +260,38 @@ def _entry(name: str, finished: Mapping[str, FinishedTask], results: Mapping[str
             for metric in metrics
             if own is not None or metric in scores
         },
-        **_counts(records),
-        "doubts": [] if own is None else [*doubts_of(own.records).values()],
-        "note": "" if own is None else own.note,
-        "tasks": tasks,
+        **_counts([record for member in members for record in member.records]),
+        "doubts": [],
+        "note": "",
+        "tasks": [member.records[0].task for member in members],
     }
+    if own is None:
+        return entry
+    doubts, tasks = [*doubts_of(own.records).values()], leaves if len(leaves) > 1 else []
+    about = {"benchmark": own.benchmark.name, "doubts": doubts, "note": own.note, "tasks": tasks}
+    return entry | about
 
 
 def _counts(records: Sequence[CaptionRecord]) -> Document:
     reasons, kinds = reasons_of(records)
     frequent = dict(reasons.most_common(_MOST_REASONS))
     n_others = reasons.total() - sum(frequent.values())
-    n_captions = len(records)
+
+    def n_of(counts: Iterable[int]) -> Document:
+        return {"n": sum(counts), "of": len(records)}
+
     return {
-        "captions": n_captions,
+        "captions": len(records),
         "unscored": {
             "n": sum(record.n_unscored for record in records),
             "of": sum(record.n_questions for record in records),
             "reasons": {**frequent, **({"others": n_others} if n_others else {})},
             "reasons_by_kind": dict(kinds),
         },
-        "empty": {"n": sum(record.n_empty for record in records), "of": n_captions},
+        "empty": n_of(record.n_empty for record in records),
         # Those that were left out are counted as dropped.
-        "missing": {
-            "n": sum(r.no_caption is not None and not r.n_dropped for r in records),
-            "of": n_captions,
-        },
-        "dropped": {"n": sum(record.n_dropped for record in records), "of": n_captions},
+        "missing": n_of(r.no_caption is not None and not r.n_dropped for r in records),
+        "dropped": n_of(record.n_dropped for record in records),
         "judge": " + ".join(sorted({record.judge for record in records})),
     }
 

@@ -80,27 +80,25 @@ def compared(results: MutableMapping[str, Any]) -> Iterator[None]:
     difference and no star of them.
     """
     tables: MutableMapping[str, MutableMapping[str, Any]] = results.get("results", {})
-    compared_tasks = [task for task in tables if task in our_benchmarks() and _NAME in tables[task]]
-    for task in compared_tasks:
-        tables[task][_NAME] = f"{tables[task][_NAME]} ({our_benchmarks()[task].headline})"
+    ours = {task: of for task, of in our_benchmarks().items() if _NAME in tables.get(task, {})}
+    for task, benchmark in ours.items():
+        tables[task][_NAME] = f"{tables[task][_NAME]} ({benchmark.headline})"
     yield
     rows: dict[str, Any] = {}
     for name, metrics in tables.items():
-        rows[name] = metrics
-        if name in compared_tasks:
-            headline = our_benchmarks()[name].headline
-            others = {
-                key: value
-                for key, value in metrics.items()
-                if "," in key and key.partition(",")[0].partition("_stderr")[0] != headline
-            }
-            rows[name] = {key: value for key, value in metrics.items() if key not in others}
-            # A row is shown under its alias, and a name can be used once.
-            rows[f"{name} "] = {"alias": metrics.get("alias", name), **others}
-            for of_tasks in (results.get("n-shot"), results.get("higher_is_better")):
-                if of_tasks and name in of_tasks:
-                    of_tasks[f"{name} "] = of_tasks[name]
-    if compared_tasks:
+        rows[name] = dict(metrics)
+        if name not in ours:
+            continue
+        # A row is shown under its alias, and a name can be used once.
+        apart = rows[f"{name} "] = {"alias": metrics.get("alias", name)}
+        for key in metrics:
+            metric, comma, _ = key.partition(",")
+            if comma and metric.partition("_stderr")[0] != ours[name].headline:
+                apart[key] = rows[name].pop(key)
+        for of_tasks in (results.get("n-shot"), results.get("higher_is_better")):
+            if of_tasks and name in of_tasks:
+                of_tasks[f"{name} "] = of_tasks[name]
+    if ours:
         results["results"] = rows
 
 
@@ -119,9 +117,7 @@ def baseline_log(path: Path, task: str) -> Path:
             )
         path = logs[task]
     then: dict[object, Mapping[str, object]] = {}
-    for _, sample in json_lines(path):
-        if not isinstance(sample, dict):
-            continue
+    for sample in (line for _, line in json_lines(path) if isinstance(line, dict)):
         item = sample.get("unscored")
         logged = item.get("task") if isinstance(item, dict) else task
         if logged != task:

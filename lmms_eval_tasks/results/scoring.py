@@ -30,9 +30,8 @@ from lmms_eval_captions.lmms_eval_tasks.signature import (
     Share,
     Signature,
     digest_of_all,
-    join_fields,
+    join_values,
     package_version,
-    selection_of,
 )
 
 _SHOWN: Final = 5
@@ -68,9 +67,8 @@ def values_of(
 
     All questions of these captions were asked.
     """
-    n_questions, n_unscored = _counts(records)
     values = dict.fromkeys(benchmark.metrics, nan)
-    if n_questions and not Share(n_unscored, n_questions).exceeds(max_unscored):
+    if has_score(records, max_unscored):
         for name, metric in benchmark.metrics.items():
             if metric.unavailable(records) is None:
                 # A run without a value leaves the metric without one.
@@ -82,14 +80,12 @@ def total_unscored(records: Sequence[CaptionRecord]) -> int:
     """Count questions without a verdict over all captions and judge runs, and log the reasons."""
     task, n_captions = records[0].task if records else "", len(records)
     n_questions, n_unscored = _counts(records)
-    n_dropped = sum(record.n_dropped for record in records)
-    if n_dropped:
+    if n_dropped := sum(record.n_dropped for record in records):
         logger.warning(
             f"{task}: {n_dropped:,} of {n_captions:,} captions are not there and are left out "
             f"(missing=drop): the scores are those of the other {n_captions - n_dropped:,}"
         )
-    empty = [record for record in records if record.n_empty]
-    if empty:
+    if empty := [record for record in records if record.n_empty]:
         shown = ", ".join(record.video_id for record in empty[:_SHOWN])
         more = " and more" if len(empty) > _SHOWN else ""
         count_as = "count as captions that say nothing"
@@ -109,10 +105,10 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
     """Return whether too much is unscored for a score, and log the reasons once per task."""
     if has_score(records):
         return False
+    task = records[0].task if records else "no caption:"
     if not THIS_RUN.is_new(_no_score(records)):
         return True
     n_questions, n_unscored = _counts(records)
-    task = records[0].task if records else "no caption:"
     why = (
         f"{n_unscored} of {n_questions} questions are unscored, at most {max_unscored():.2%} may "
         f"be (LMMS_CAPTIONS_MAX_UNSCORED). {why_unscored(*reasons_of(records))}"
@@ -130,14 +126,14 @@ def is_nan(metric: str, records: Sequence[CaptionRecord]) -> bool:
 
 def _no_score(records: Sequence[CaptionRecord]) -> str:
     """Return the key of a message that is logged once per task, whichever metric comes first."""
-    task = records[0].task if records else ""
-    return f"{task}: {len(records)} captions, {_counts(records)}, {reasons_of(records)}"
+    return f"{[record.task for record in records[:1]]}: {len(records)}, {_counts(records)}"
 
 
-def has_score(records: Sequence[CaptionRecord]) -> bool:
-    """Return whether enough questions have a verdict for a score."""
+def has_score(records: Sequence[CaptionRecord], limit: float | None = None) -> bool:
+    """Return whether the share of unscored questions is within a limit (default: the settings')."""
     n_questions, n_unscored = _counts(records)
-    return n_questions > 0 and not Share(n_unscored, n_questions).exceeds(max_unscored())
+    limit = max_unscored() if limit is None else limit
+    return n_questions > 0 and not Share(n_unscored, n_questions).exceeds(limit)
 
 
 def max_unscored() -> float:
@@ -152,38 +148,40 @@ def signature_of(records: Sequence[CaptionRecord], args: argparse.Namespace | No
     """Return the signature of a task from its captions' records and lmms-eval's command line."""
     if not records:
         return NOT_JUDGED
-    extras = extras_of(records)
+    extras: dict[str, str | None] = {**extras_of(records)}
     captions = extras.pop(CAPTIONS, None)
     if PRECISION in extras:
         n_all = sum(record.n_population or record.n_questions for record in records)
         # Nothing was asked about captions that are empty or missing.
         n_asked = sum(record.n_questions for record in records if record.n_population)
         extras[ASKED] = Share(n_asked, n_all).words
-    first, n_captions = records[0], len(records)
+    first, questions = records[0], [record.questions for record in records if record.questions]
+    n_questions, n_unscored = _counts(records)
+
+    def of_captions(n: int) -> str | None:
+        return str(Share(n, len(records))) if n else None
+
+    def chosen_by(option: str) -> str | None:
+        number = getattr(args, option, None)
+        return f"{number:g}" if number and number != -1 else None  # lmms-eval's word for all
+
     fields = {
         "judge": " + ".join(sorted({record.judge for record in records})),
         "runs": str(first.runs),
         "protocol": str(first.protocol),
         **extras,
+        "dropped": of_captions(sum(record.n_dropped for record in records)),
+        "empty": of_captions(sum(record.n_empty for record in records)),
+        "unscored": str(Share(n_unscored, n_questions)),
+        CAPTIONS: captions,
+        QUESTIONS: digest_of_all(questions) if questions else None,
+        "limit": chosen_by("limit"),
+        "offset": chosen_by("offset"),
+        DOUBTS: "+".join(sorted(doubts_of(records))) or None,
+        SUSPICIOUS: of_captions(suspicious(records)[0]),
+        DISTRIBUTION: package_version(),
     }
-    for name, counted in (("dropped", "n_dropped"), ("empty", "n_empty")):
-        n = sum(getattr(record, counted) for record in records)
-        if n:
-            fields[name] = str(Share(n, n_captions))
-    n_questions, n_unscored = _counts(records)
-    fields["unscored"] = str(Share(n_unscored, n_questions))
-    if captions is not None:
-        fields[CAPTIONS] = captions
-    if questions := [record.questions for record in records if record.questions]:
-        fields[QUESTIONS] = digest_of_all(questions)
-    fields |= selection_of(args)
-    if doubts := doubts_of(records):
-        fields[DOUBTS] = "+".join(sorted(doubts))
-    n_suspicious, _ = suspicious(records)
-    if n_suspicious:
-        fields[SUSPICIOUS] = str(Share(n_suspicious, n_captions))
-    fields[DISTRIBUTION] = package_version()
-    return str(Signature(first.task, fields))
+    return str(Signature(first.task, {k: text for k, text in fields.items() if text is not None}))
 
 
 def sum_over_tasks(values: Sequence[float], _sizes: Sequence[int], _weighted: bool) -> float:
@@ -203,4 +201,4 @@ def extras_of(records: Sequence[CaptionRecord]) -> dict[str, str]:
     for record in records:
         for name, value in record.extras.items():
             values.setdefault(name, set()).add(value)
-    return join_fields(values)
+    return {name: join_values(name, sorted(different)) for name, different in values.items()}

@@ -10,7 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -107,35 +107,28 @@ def _captioner(document: Mapping[str, Any]) -> str:
 def table_lines(tasks: Tasks, width: int) -> list[str]:
     """Return a line for each task and group with a metric: the headline, then others that fit."""
     shown = {name: task for name, task in tasks.items() if task["metrics"]}
-    groups = [task["tasks"] for task in shown.values() if task["tasks"]]
-    judges = {task["judge"] for task in shown.values()}
-    counts = [
-        share
-        for share in ("empty", "missing", "dropped")
-        if any(task[share]["n"] for task in shown.values())
-    ]
-    rows = [["task", "score [95% CI]", "judge runs", "unscored", *counts, "judge"]]
-    for name, task in shown.items():
-        indent = 0 if task["tasks"] else 2 * sum(name in group for group in groups)
-        rows.append(
-            [
-                " " * indent + name,
-                _value(task, _headline(task)),
-                _measured(task).judge_part,
-                *(f"{task[share]['n']:,}/{task[share]['of']:,}" for share in ("unscored", *counts)),
-                task["judge"].partition(" ")[0].rpartition("/")[2][:20],
-            ]
-        )
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    if not any(columns[2][1:]):
-        del columns[2]
-    if len(judges) == 1:
-        columns.pop()  # the title names it
-    room = width - sum(max(map(len, column)) + _GAP for column in columns)
-    others = ["others", *(_others(task, room) for task in shown.values())]
-    if any(others[1:]):
-        columns.insert(2, others)
-    return text_table(list(zip(*columns, strict=True)), n_left=3 if any(others[1:]) else 2)
+    groups = [task["tasks"] for task in shown.values()]
+    judges = [task["judge"] for task in shown.values()]
+    columns = {
+        "task": [
+            " " * (0 if task["tasks"] else 2 * sum(name in group for group in groups)) + name
+            for name, task in shown.items()
+        ],
+        "score [95% CI]": [_value(task, _headline(task)) for task in shown.values()],
+        "others": [],
+        "judge runs": [_measured(task).judge_part for task in shown.values()],
+    }
+    for share in ("unscored", "empty", "missing", "dropped"):
+        counts = [task[share] for task in shown.values()]
+        if share == "unscored" or any(count["n"] for count in counts):
+            columns[share] = [f"{count['n']:,}/{count['of']:,}" for count in counts]
+    if len(set(judges)) > 1:  # else the title names it
+        columns["judge"] = [judge.partition(" ")[0].rpartition("/")[2][:20] for judge in judges]
+    filled = [(name, *cells) for name, cells in columns.items() if any(cells)]
+    room = width - sum(max(map(len, cells)) + _GAP for cells in filled)
+    columns["others"] = [_others(task, room) for task in shown.values()]
+    table = [(name, *cells) for name, cells in columns.items() if any(cells)]
+    return text_table([*zip(*table, strict=True)], n_left=3 if any(columns["others"]) else 2)
 
 
 def _headline(task: Mapping[str, Any]) -> str:
@@ -149,14 +142,10 @@ def _measured(task: Mapping[str, Any]) -> Measured:
 
 def _others(task: Mapping[str, Any], room: int) -> str:
     """Return the other metrics, as many as fit."""
-    text = ""
-    for name in task["metrics"]:
-        if name != _headline(task):
-            longer = f"{text}  {_value(task, name)}".strip()
-            if len(longer) > room:
-                break
-            text = longer
-    return text
+    texts = [_value(task, name) for name in task["metrics"] if name != _headline(task)]
+    while texts and len("  ".join(texts)) > room:
+        texts.pop()
+    return "  ".join(texts)
 
 
 def _value(task: Mapping[str, Any], name: str) -> str:
@@ -171,16 +160,20 @@ def _value(task: Mapping[str, Any], name: str) -> str:
 def _notes(tasks: Tasks, width: int) -> Iterator[str]:
     """Explain headlines and intervals, each once."""
     meanings = {task["headline"]: task["headline_means"] for task in tasks.values()}
-    for name, meaning in meanings.items():
-        if meaning and len(meanings) == 1:
-            yield from _wrapped(name, meaning, width)
+    if len(meanings) == 1:
+        for name, meaning in meanings.items():
+            yield from _wrapped(name, meaning, width) if meaning else ()
     by_note: dict[str, list[str]] = {}
     for name, task in tasks.items():
         if task["metrics"] and (note := _measured(task).note):
             by_note.setdefault(note, []).append(name)
     for note, names in by_note.items():
-        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield from _wrapped(f"{names[0]}{others}", note, width)
+        yield from _wrapped(_first(names), note, width)
+
+
+def _first(names: Sequence[str]) -> str:
+    """Return the first of some tasks, and how many more there are."""
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _judging(document: Mapping[str, Any], width: int) -> list[str]:
@@ -223,8 +216,7 @@ def _warnings(document: Mapping[str, Any], width: int) -> Iterator[str]:
         for doubt in task["doubts"]:
             doubts.setdefault(re.sub(r"\d+", "#", doubt), (doubt, []))[1].append(name)
     for doubt, names in doubts.values():
-        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield from _wrapped(f"doubt about {names[0]}{others}", doubt, width)
+        yield from _wrapped(f"doubt about {_first(names)}", doubt, width)
 
 
 def _files(run: FinishedRun) -> Iterator[str]:
@@ -241,17 +233,17 @@ def _files(run: FinishedRun) -> Iterator[str]:
 
 def _next_steps(run: FinishedRun) -> Iterator[str]:
     """Commands that are useful now; none of them asks a judge."""
-    program, lines = _typed("lmms-eval-captions"), []
-    if run.folder is not None:
-        folder = shlex.quote(near(run.folder))
-        others = list(map(shlex.quote, _comparable(run)))
-        if others:
-            lines.append(f"{program} compare {' '.join(others)} {folder}")
-        if any(run.folder.glob(f"{run.stamp}_samples_*.jsonl")):
-            lines.append(f"{program} report {' '.join([*others, folder])} -o report.html")
-        lines.append(f"{program} check {folder}")
-    for index, line in enumerate(lines):
-        yield f"{'next: ' if index == 0 else '      '}{line}"
+    if run.folder is None:
+        return
+    folder, others = shlex.quote(near(run.folder)), list(map(shlex.quote, _comparable(run)))
+    has_samples = any(run.folder.glob(f"{run.stamp}_samples_*.jsonl"))
+    lines = [
+        *([f"compare {' '.join(others)} {folder}"] if others else []),
+        *([f"report {' '.join([*others, folder])} -o report.html"] if has_samples else []),
+        f"check {folder}",
+    ]
+    for label, line in zip(("next: ", *["      "] * 2), lines, strict=False):
+        yield f"{label}{_typed('lmms-eval-captions')} {line}"
 
 
 def _comparable(run: FinishedRun) -> list[str]:

@@ -6,22 +6,15 @@ import re
 from collections.abc import Sequence
 
 
-def text_table(
-    rows: Sequence[Sequence[str]],
-    *,
-    n_left: int | None = None,
-    widths: Sequence[int] | None = None,
-) -> list[str]:
+def text_table(rows: Sequence[Sequence[str]], *, n_left: int | None = None) -> list[str]:
     """Return the lines of a table, without blanks at their ends.
 
-    The first ``n_left`` columns (default: all) are aligned left. Columns have at least ``widths``
-    characters (default: those of the longest cell).
+    The first ``n_left`` columns (default: all) are aligned left.
 
     >>> text_table([("task", "calls"), ("vdc", "8")], n_left=1)
     ['task  calls', 'vdc       8']
     """
-    if widths is None:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     n_words = len(widths) if n_left is None else n_left
     return [
         "  ".join(

@@ -67,9 +67,9 @@ def write_verdicts(
     rows = [row for index, of in enumerate(records) for row in _rows(index, of, columns, benchmark)]
     arrays = {}
     for name in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(name) for row in rows]
+        values = (row.get(name) for row in rows)
         texts = [whole(value) if isinstance(value, str) else value for value in values]
-        arrays[name] = pa.array(values, pa.int32()) if name in _INTEGERS else pa.array(texts)
+        arrays[name] = pa.array(texts, pa.int32() if name in _INTEGERS else None)
     metadata = {
         **head,
         "n_rows": len(rows),

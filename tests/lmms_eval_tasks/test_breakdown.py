@@ -10,7 +10,7 @@ from typing import Any
 from breakdowns import plain
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, over_questions
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
-from lmms_eval_captions.lmms_eval_tasks.results.breakdown import Breakdown, break_down, table_of
+from lmms_eval_captions.lmms_eval_tasks.results.breakdown import Breakdown, break_down
 from lmms_eval_captions.lmms_eval_tasks.vcapsbench.benchmark import VCAPSBENCH
 
 
@@ -74,11 +74,3 @@ def test_runs_give_a_mean_and_a_deviation() -> None:
         "b": {"share": None, "share_std": None, "n_questions": 1, "n_unscored": 2},
         "a": {"share": 50.0, "share_std": 50.0, "n_questions": 1, "n_unscored": 0},
     }
-
-
-def test_the_table_shows_every_group() -> None:
-    """A line for each group; what has no value is a dash."""
-    text = table_of(_down(_caption(["a", "b"], [True, None])))
-    lines = [line.split() for line in text.splitlines()]
-    assert lines[1] == ["all", "100.00", "2", "1"]
-    assert lines[3:] == [["b", "-", "1", "1"], ["a", "100.00", "1", "0"]]
