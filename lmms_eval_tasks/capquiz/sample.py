@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, get_args
 
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
+from lmms_eval_captions.judges.protocols.capquiz import N_OPTIONS
+from lmms_eval_captions.lmms_eval_tasks.capquiz.benchmark import FILE
+from lmms_eval_captions.lmms_eval_tasks.sample import lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     CAMERA,
@@ -17,7 +18,6 @@ from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
     with_article,
 )
 
-_N_OPTIONS: Final = 5
 _MOTIONS: Final = (
     "it does not move", "it moves to the left", "it moves to the right", "it moves up",
     "it moves down",
@@ -31,14 +31,13 @@ _EVENTS: Final = (
 )  # fmt: skip
 
 
-def write_sample(root: Path, clips: Path) -> None:
-    """Write ``capquiz/`` in the layout that the task reads."""
-    share_clips(clips, root / "capquiz/videos")
+def files() -> dict[str, str]:
+    """Return ``capquiz/`` in the layout that the task reads."""
     rows = (
         {"video": f"{scene.video_id}.mp4", "domain": "Animation", "questions": _quiz(scene, number)}
         for number, scene in enumerate(SCENES)
     )
-    write_lines(root / "capquiz" / "capquiz.jsonl", rows)
+    return {f"capquiz/{FILE}": lines(rows)}
 
 
 def _quiz(scene: Scene, number: int) -> list[dict[str, object]]:
@@ -60,8 +59,8 @@ def _quiz(scene: Scene, number: int) -> list[dict[str, object]]:
         asked.append(("Relational Reasoning", question, position(main.center), _POSITIONS))
     rows: list[dict[str, object]] = []
     for category, question, answer, pool in asked:
-        options = [option for option in pool if option != answer][: _N_OPTIONS - 1]
-        options.insert((number + len(rows)) % _N_OPTIONS, answer)
+        options = [option for option in pool if option != answer][: N_OPTIONS - 1]
+        options.insert((number + len(rows)) % N_OPTIONS, answer)
         rows.append(
             {"category": category, "question": question, "options": options, "answer": answer}
         )

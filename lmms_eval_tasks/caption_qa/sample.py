@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import get_args
 
 from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import (
@@ -11,28 +11,27 @@ from lmms_eval_captions.lmms_eval_tasks.caption_qa.benchmark import (
     DAILY_OMNI,
     LMMS_EVAL_SETS,
 )
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Color, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import CAMERA
 
 
-def write_sample(root: Path, clips: Path) -> None:
-    """Write ``caption_qa/``: the same questions in Daily-Omni's layout and in ours."""
-    share_clips(clips, root / "caption_qa/videos")
-    rows, lines = [], []
+def files() -> dict[str, str]:
+    """Return ``caption_qa/``: the same questions in Daily-Omni's layout and in ours."""
+    videos, rows = [], []
     for number, scene in enumerate(SCENES):
         quiz = []
         for kind, question, options, answer in _questions(scene, number):
             choices = [f"{letter}. {text}" for letter, text in zip("ABCD", options, strict=True)]
             letter = "ABCD"[options.index(answer)]
             quiz.append({"Question": question, "Choice": choices, "Answer": letter, "Type": kind})
-            line = {"video": scene.video_id, "question": question, "options": options}
-            lines.append({**line, "answer": answer, "category": kind})
-        row = {"video_id": scene.video_id, "video_category": "Animation", "questions": quiz}
-        rows.append(row)
-    write_json(root / "caption_qa" / DAILY_OMNI, rows)
-    for file in (CUSTOM, *(f"{name}.jsonl" for name in LMMS_EVAL_SETS)):
-        write_lines(root / "caption_qa" / file, lines)
+            row = {"video": scene.video_id, "question": question, "options": options}
+            rows.append({**row, "answer": answer, "category": kind})
+        video = {"video_id": scene.video_id, "video_category": "Animation", "questions": quiz}
+        videos.append(video)
+    ours = (CUSTOM, *(f"{name}.jsonl" for name in LMMS_EVAL_SETS))
+    texts = {DAILY_OMNI: json.dumps(videos, indent=1), **dict.fromkeys(ours, lines(rows))}
+    return {f"caption_qa/{name}": text for name, text in texts.items()}
 
 
 def _questions(scene: Scene, number: int) -> Iterator[tuple[str, str, list[str], str]]:

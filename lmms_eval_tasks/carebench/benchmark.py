@@ -13,6 +13,14 @@ from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metric
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 
+SOURCE: Final = Source(
+    benchmark="carebench",
+    page="https://huggingface.co/datasets/MCG-NJU/CaReBench",
+    license="MIT",
+    video_folder="carebench/videos",
+    hub_repo="MCG-NJU/CaReBench",
+    archives=ANY_ARCHIVE,
+)
 FILE: Final = "json/metadata.json"
 _KINDS: Final = ("events", "objects")
 
@@ -22,14 +30,7 @@ class CareBench(Benchmark[Reference, EventJudgement]):
 
     name = "carebench"
     folder = Path(__file__).parent
-    source = Source(
-        benchmark="carebench",
-        page="https://huggingface.co/datasets/MCG-NJU/CaReBench",
-        license="MIT",
-        video_folder="carebench/videos",
-        hub_repo="MCG-NJU/CaReBench",
-        archives=ANY_ARCHIVE,
-    )
+    source = SOURCE
     probe_file = FILE
     name_fields = ("video",)
     tasks = {

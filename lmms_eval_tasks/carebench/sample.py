@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 from lmms_eval_captions.lmms_eval_tasks.carebench.benchmark import FILE
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions, events, with_article
 
 
-def write_sample(root: Path, clips: Path) -> None:
-    """Write ``carebench/`` in the official layout."""
-    share_clips(clips, root / "carebench/videos")
+def files() -> dict[str, str]:
+    """Return ``carebench/`` in the official layout."""
     rows = [
         {
             "idx": number,
@@ -23,4 +21,4 @@ def write_sample(root: Path, clips: Path) -> None:
         }
         for number, scene in enumerate(SCENES)
     ]
-    write_json(root / "carebench" / FILE, rows)
+    return {f"carebench/{FILE}": json.dumps(rows, indent=1)}

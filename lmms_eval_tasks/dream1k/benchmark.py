@@ -18,6 +18,14 @@ from lmms_eval_captions.lmms_eval_tasks.data.files import (
 )
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
+SOURCE: Final = Source(
+    benchmark="dream1k",
+    page="https://huggingface.co/datasets/omni-research/DREAM-1K",
+    license="Apache-2.0",
+    video_folder="dream1k/video",
+    note="Clips and DREAM-1k.jsonl are on the dataset's page; place them under "
+    "LMMS_CAPTIONS_DATA/dream1k.",
+)
 FILE: Final = "DREAM-1k.jsonl"
 SOURCES: Final = (
     "movie_animation", "movie_live_action", "vertical_video", "videvo", "youtube",
@@ -31,14 +39,7 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
 
     name = "dream1k"
     folder = Path(__file__).parent
-    source = Source(
-        benchmark="dream1k",
-        page="https://huggingface.co/datasets/omni-research/DREAM-1K",
-        license="Apache-2.0",
-        video_folder="dream1k/video",
-        note="Clips and DREAM-1k.jsonl are on the dataset's page; place them under "
-        "LMMS_CAPTIONS_DATA/dream1k.",
-    )
+    source = SOURCE
     probe_file = FILE
     name_fields = ("video",)
     tasks = {

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from lmms_eval_captions.lmms_eval_tasks.dream1k.benchmark import FILE, SOURCES
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import events
 
 
-def write_sample(root: Path, clips: Path) -> None:
-    """Write ``dream1k/`` in the official layout."""
-    share_clips(clips, root / "dream1k/video")
-    rows = (_row(number, scene) for number, scene in enumerate(SCENES))
-    write_lines(root / "dream1k" / FILE, rows)
+def files() -> dict[str, str]:
+    """Return ``dream1k/`` in the official layout."""
+    return {f"dream1k/{FILE}": lines(_row(number, scene) for number, scene in enumerate(SCENES))}
 
 
 def _row(number: int, scene: Scene) -> dict[str, object]:

@@ -22,6 +22,14 @@ from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_pairs
 from lmms_eval_captions.metrics.event_errors import error_rate
 
+SOURCE: Final = Source(
+    benchmark="salmonn2",
+    page="https://huggingface.co/datasets/tsinghua-ee/video-SALMONN_2_testset",
+    license="Apache-2.0",
+    video_folder="salmonn2/video",
+    note="Clips and video_salmonn2_test.json are on the dataset's page; place them under "
+    "LMMS_CAPTIONS_DATA/salmonn2.",
+)
 FILE: Final = "video_salmonn2_test.json"
 _MOST: Final = 1000.0
 """Highest rate that an interval may reach; captions may invent more than there is."""
@@ -47,14 +55,7 @@ class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
 
     name = "salmonn2"
     folder = Path(__file__).parent
-    source = Source(
-        benchmark="salmonn2",
-        page="https://huggingface.co/datasets/tsinghua-ee/video-SALMONN_2_testset",
-        license="Apache-2.0",
-        video_folder="salmonn2/video",
-        note="Clips and video_salmonn2_test.json are on the dataset's page; place them under "
-        "LMMS_CAPTIONS_DATA/salmonn2.",
-    )
+    source = SOURCE
     probe_file = FILE
     name_fields = ("video",)
     tasks = {

@@ -61,8 +61,14 @@ def _write(root: Path) -> None:
         clips.mkdir(parents=True)
         for scene in SCENES:
             write_video(scene, clips / f"{scene.video_id}.mp4")
-        for benchmark in modules("sample"):
-            benchmark.write_sample(draft, clips)
+        for benchmark in modules("benchmark"):
+            if hasattr(benchmark, "SOURCE"):
+                _share(clips, draft / benchmark.SOURCE.video_folder)
+        for sample in modules("sample"):
+            for name, text in sample.files().items():
+                path = draft / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8", newline="\n")
         shutil.rmtree(clips)  # the benchmarks' links or copies stay
         (draft / _MARKER).write_text(f"{SAMPLE_VERSION}\n", encoding="utf-8")
         if root.exists():
@@ -84,21 +90,14 @@ def _is_complete(root: Path) -> bool:
         return False
 
 
-def write_lines(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    """Write JSON lines in UTF-8; the same rows give the same bytes on every system."""
-    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    path.write_text(text, encoding="utf-8", newline="\n")
+def lines(rows: Iterable[Mapping[str, object]]) -> str:
+    """Return rows as the text of a JSON-lines file."""
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
-def write_json(path: Path, value: object) -> None:
-    """Write a JSON file in a benchmark's folder, which is made."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1), encoding="utf-8", newline="\n")
-
-
-def share_clips(clips: Path, folder: Path) -> None:
+def _share(clips: Path, folder: Path) -> None:
     """Put the sample's clips into a benchmark's folder of videos, as links if possible."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True)
     for clip in sorted(clips.iterdir()):
         try:
             os.link(clip, folder / clip.name)

@@ -22,6 +22,14 @@ from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.vdc import mean_over_videos
 
+SOURCE: Final = Source(
+    benchmark="ugc_videocap",
+    page="https://huggingface.co/datasets/openinterx/UGC-VideoCap",
+    license="MIT",
+    video_folder="ugc_videocap/video",
+    note="Clips and final_caption_qa.json are on the dataset's page; place them under "
+    "LMMS_CAPTIONS_DATA/ugc_videocap.",
+)
 FILE: Final = "final_caption_qa.json"
 _BEST: Final = 5.0
 
@@ -48,14 +56,7 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
 
     name = "ugc_videocap"
     folder = Path(__file__).parent
-    source = Source(
-        benchmark="ugc_videocap",
-        page="https://huggingface.co/datasets/openinterx/UGC-VideoCap",
-        license="MIT",
-        video_folder="ugc_videocap/video",
-        note="Clips and final_caption_qa.json are on the dataset's page; place them under "
-        "LMMS_CAPTIONS_DATA/ugc_videocap.",
-    )
+    source = SOURCE
     probe_file = FILE
     name_fields = ("video_id", "video")
     tasks = {

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_json
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions
 from lmms_eval_captions.lmms_eval_tasks.ugc_videocap.benchmark import FILE
 
 
-def write_sample(root: Path, clips: Path) -> None:
-    """Write ``ugc_videocap/`` in the official layout."""
-    share_clips(clips, root / "ugc_videocap/video")
+def files() -> dict[str, str]:
+    """Return ``ugc_videocap/`` in the official layout."""
     samples = [
         {
             "video_id": scene.video_id,
@@ -22,4 +20,4 @@ def write_sample(root: Path, clips: Path) -> None:
         for scene in SCENES
     ]
     document = {"valid_count": len(samples), "samples": samples}
-    write_json(root / "ugc_videocap" / FILE, document)
+    return {f"ugc_videocap/{FILE}": json.dumps(document, indent=1)}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions, facts
-from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import REFERENCES, Pair
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import REFERENCES, Pair, questions_file
 
 _MAIN: Final = "What is the main object at the start of the video?"
 _MOTION: Final = ("action", "How does the main object move in the scene?", "motion")
@@ -63,25 +62,19 @@ _QUESTIONS: Final = {
 """Aspect to category, question, and the fact that answers it, see :func:`facts`."""
 
 
-def write_sample(root: Path, clips: Path) -> None:
-    """Write ``vdc/`` in the official layout, and reference captions next to it."""
-    share_clips(clips, root / "vdc" / "videos")
-    folder = root / "vdc" / "VDCScore_qa"
-    folder.mkdir()
-    for aspect in _QUESTIONS:
-        rows = ({scene.video_id: questions(scene, aspect)} for scene in SCENES)
-        write_lines(folder / f"{aspect}.jsonl", rows)
-    references = [{"video_id": scene.video_id, **captions(scene)} for scene in SCENES]
-    write_lines(root / "vdc" / "captions.jsonl", references)
-    official = (
-        {
-            "video_id": row["video_id"],
-            "video_name": f"{row['video_id']}.mp4",
-            **{f"{aspect}_caption": row[f"{aspect}_caption"] for aspect in _QUESTIONS},
-        }
-        for row in references
-    )
-    write_lines(root / "vdc" / REFERENCES, official)
+def files() -> dict[str, str]:
+    """Return ``vdc/`` in the official layout, and reference captions next to it."""
+    texts = {
+        f"vdc/{questions_file(aspect)}": lines(
+            {scene.video_id: questions(scene, aspect)} for scene in SCENES
+        )
+        for aspect in _QUESTIONS
+    }
+    rows = [{"video_id": scene.video_id, **captions(scene)} for scene in SCENES]
+    texts["vdc/captions.jsonl"] = lines(rows)
+    aspects = [{name: text for name, text in row.items() if name != "caption"} for row in rows]
+    named = ({"video_id": "", "video_name": f"{row['video_id']}.mp4"} | row for row in aspects)
+    return {**texts, f"vdc/{REFERENCES}": lines(named)}
 
 
 def questions(scene: Scene, aspect: str) -> list[Pair]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lmms_eval_captions.lmms_eval_tasks.sample import share_clips, write_lines
+from lmms_eval_captions.lmms_eval_tasks.sample import lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import facts, with_article
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import Pair
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import Pair, questions_file
 
 _AUTOMATIC: Final = (
     ("video aesthetics", "cinematography", "What does the camera do?", "camera"),
@@ -28,41 +28,40 @@ _AUTOMATIC: Final = (
 """Dimension, subcategory, question, and the fact that answers it."""
 
 
-def write_sample(root: Path, clips: Path) -> None:
-    """Write ``vidcapbench/`` in the layout that the tasks read."""
-    share_clips(clips, root / "vidcapbench/videos")
-    for subset, pairs in (("AE", _automatic_pairs), ("HE", _human_pairs)):
-        rows = (
-            {"video_dir": f"{scene.video_id}.mp4", "QA_pairs": pairs(scene)} for scene in SCENES
+def files() -> dict[str, str]:
+    """Return ``vidcapbench/`` in the layout that the tasks read."""
+    return {
+        f"vidcapbench/{questions_file(subset)}": lines(
+            {"video_dir": f"{scene.video_id}.mp4", "QA_pairs": [*map(_pair, pairs(scene))]}
+            for scene in SCENES
         )
-        write_lines(root / "vidcapbench" / f"VidCapBench-{subset}_QA.jsonl", rows)
+        for subset, pairs in (("AE", _automatic_pairs), ("HE", _human_pairs))
+    }
 
 
-def _automatic_pairs(scene: Scene) -> list[Pair]:
+def _automatic_pairs(scene: Scene) -> Iterator[Sequence[str]]:
     known = facts(scene)
     known["one"] = with_article(scene.main.name)
     known["look"] = f"{known['background']} and {known['pattern']}"
-    return [
-        _pair(dimension, category, question, known[fact])
-        for dimension, category, question, fact in _AUTOMATIC
-        if fact in known
-    ]
+    for *asked, fact in _AUTOMATIC:
+        if fact in known:
+            yield *asked, known[fact]
 
 
-def _human_pairs(scene: Scene) -> list[Pair]:
-    """Return pairs of motion and physical laws only, as in the official subset, maybe none."""
-    known, pairs = facts(scene), []
+def _human_pairs(scene: Scene) -> Iterator[Sequence[str]]:
+    """Yield pairs of motion and physical laws only, as in the official subset, maybe none."""
+    known = facts(scene)
     if known["event"] != "nothing":
         question = "What changes during the video?"
-        pairs.append(_pair("video motion", "attribute changes", question, known["event"]))
+        yield "video motion", "attribute changes", question, known["event"]
     if scene.main.motion != "still":
         question = "Does the main object fall as gravity would have it?"
         answer = f"{'yes' if scene.main.motion == 'down' else 'no'}, {known['motion']}"
-        pairs.append(_pair("physical laws", "common sense", question, answer))
-    return pairs
+        yield "physical laws", "common sense", question, answer
 
 
-def _pair(dimension: str, category: str, question: str, answer: str) -> Pair:
+def _pair(pair: Sequence[str]) -> Pair:
+    dimension, category, question, answer = pair
     return {
         "question": question,
         "answer": answer,
