@@ -9,7 +9,7 @@ from typing import Final
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.files import parse_json, read_whole
-from lmms_eval_captions.lmms_eval_tasks.data.files import read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.files import read_located
 from lmms_eval_captions.model_wrappers.caption_files.tables import csv_rows
 
 Row = Mapping[str, object]
@@ -29,7 +29,7 @@ def read_user_table(path: Path, columns: Sequence[str]) -> list[tuple[str, Row]]
     """
     ending = path.suffix.lower()
     if ending == ".jsonl":
-        return [(f"{path}, line {line}", row) for line, row in read_numbered_jsonl(path)]
+        return list(read_located(path))
     repeated: list[str] = []
     try:
         if ending == ".csv":

@@ -88,13 +88,14 @@ def read_videos(settings: DataSettings) -> list[Row]:
             names the line and the field.
     """
     path = files.find_file(settings, SOURCE, FILE)
-    lines: dict[str, int] = {}
+    lines: dict[str, str] = {}
     videos: list[Row] = []
-    for number, row in files.read_numbered_jsonl(path):
-        where, questions = f"{path}, line {number}, ", row.get("questions")
-        video, domain = (_text(row, name, where) for name in ("video", "domain"))
-        if lines.setdefault(video, number) != number:
-            raise DataError(f"{where}video: {video!r} is on line {lines[video]} already")
+    for line, row in files.read_located(path):
+        where, questions = f"{line}, ", row.get("questions")
+        video, domain = (files.text_of(row, name, where) for name in ("video", "domain"))
+        if lines.setdefault(video, line) != line:
+            first = lines[video].rpartition(", ")[2]
+            raise DataError(f"{where}video: {video!r} is on {first} already")
         if not isinstance(questions, list) or not questions:
             raise DataError(
                 f"{where}questions: expected a list with at least one question, got "
@@ -102,8 +103,7 @@ def read_videos(settings: DataSettings) -> list[Row]:
             )
         quiz = read_questions(questions, where=where)
         videos.append({"video": video, "domain": domain, "questions": quiz})
-    if not videos:
-        raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    files.require_questions(path, len(videos))
     types = [question["category"] for video in videos for question in video["questions"]]
     if own := Counter(name for name in types if name not in GROUP_OF):
         logger.warning(
@@ -128,7 +128,7 @@ def read_questions(values: Sequence[object], *, where: str = "") -> list[Row]:
 def _question(value: object, where: str) -> Row:
     if not isinstance(value, dict):
         raise DataError(f"{where}: expected an object, got {value!r:.60}")
-    category, asked = (_text(value, name, f"{where}.") for name in ("category", "question"))
+    category, asked = (files.text_of(value, name, f"{where}.") for name in ("category", "question"))
     options, answer = value.get("options"), value.get("answer")
     if (
         not isinstance(options, list)
@@ -149,13 +149,6 @@ def _question(value: object, where: str) -> Row:
     name = spelled.casefold()
     kind = _TYPES.get(name) or _TYPES.get(f"{name} reasoning") or spelled
     return {"category": kind, "question": asked, "options": options, "answer": answer}
-
-
-def _text(row: Mapping[str, object], name: str, where: str) -> str:
-    value = row.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{where}{name}: expected text, got {value!r:.60}")
-    return value
 
 
 def _select(rows: Sequence[Row], keep: files.Keep) -> Iterator[Row]:
@@ -196,7 +189,7 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
-    question_file = files.QuestionFile(lambda _fields: FILE, files.of_json_lines(_select))
+    question_file = files.of_json_lines(lambda _fields: FILE, _select)
     name_fields = ("video",)
     tasks = {
         "capquiz": _task("capquiz", "standard", caption_chars=600),

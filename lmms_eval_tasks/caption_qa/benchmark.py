@@ -10,8 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, get_args
 
-from loguru import logger
-
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols import caption_qa as protocol
 from lmms_eval_captions.judges.protocols.caption_qa import ChoiceJudgement, ChoiceQuestion
@@ -77,44 +75,32 @@ def read_set(settings: DataSettings, name: str) -> list[dict[str, object]]:
         DataError: If the file is missing or of another form, or no question can be used.
     """
     if name == "daily_omni":
-        rows = list(_daily_omni(settings))
+        rows = _daily_omni(settings)
     elif name == "custom" or _is_local(settings, f"{name}.jsonl"):
-        rows = list(_custom(settings, CUSTOM if name == "custom" else f"{name}.jsonl"))
+        rows = _custom(settings, CUSTOM if name == "custom" else f"{name}.jsonl")
     else:
-        rows = list(_of_lmms_eval(LMMS_EVAL_SETS[name]))
+        rows = _of_lmms_eval(LMMS_EVAL_SETS[name])
     videos: dict[str, dict[str, Any]] = {}
-    unusable = []
-    for where, read in rows:
-        try:
-            video, category, question = read()
-        except KeyError as error:
-            unusable.append(f"{where}: no field {error}")
-        except (TypeError, ValueError, AttributeError) as error:
-            unusable.append(f"{where}: {error}")
-        else:
-            row = videos.setdefault(video, {"video": video, "group": category, "questions": []})
-            row["questions"].append(question)
-    if unusable:
-        message = f"{len(unusable)} of {len(rows)} questions cannot be used, first {unusable[0]}"
-        if not videos:
-            raise DataError(f"caption_qa, {name}: {message}")
-        logger.warning("caption_qa, {}: {}", name, message)
+    expected = "a video, a question, its options and its answer"
+    for video, category, question in files.usable(rows, expected=expected, of="questions"):
+        row = videos.setdefault(video, {"video": video, "group": category, "questions": []})
+        row["questions"].append(question)
     return list(videos.values())
 
 
 def _daily_omni(settings: DataSettings) -> _Rows:
     path = files.find_file(settings, SOURCE, DAILY_OMNI)
-    rows = files.read_json_list(path, of="videos")
-    if not all(isinstance(row, dict) for row in rows):
-        raise DataError(f"{path}: expected a JSON list of videos, got {rows!r:.80}")
 
-    def read(row: Mapping[str, Any], asked: Mapping[str, Any]) -> _Row:
+    def read(row: Mapping[str, Any], index: int) -> _Row:
+        asked = row["questions"][index]
         texts = asked["Question"], asked["Choice"], asked["Answer"], asked["Type"]
         return str(row["video_id"]), str(row["video_category"]), _question(*texts)
 
-    for number, row in enumerate(rows):
-        for asked in row.get("questions") or ():
-            yield f"{path}, row {number}", partial(read, row, asked)
+    for number, row in enumerate(files.read_json(path, list)):
+        questions = row.get("questions") if isinstance(row, dict) else None
+        # A row of another form is one question that cannot be used.
+        for index in range(len(questions) if isinstance(questions, list) else 1):
+            yield f"{path}, row {number}", partial(read, row, index)
 
 
 def _is_local(settings: DataSettings, file: str) -> bool:
@@ -129,8 +115,8 @@ def _custom(settings: DataSettings, file: str) -> _Rows:
         texts = row["question"], row["options"], row["answer"], row.get("category", "all")
         return str(row["video"]), "all", _question(*texts)
 
-    for number, row in files.read_numbered_jsonl(path):
-        yield f"{path}, line {number}", partial(read, row)
+    for where, row in files.read_located(path):
+        yield where, partial(read, row)
 
 
 def _of_lmms_eval(fields: LmmsEvalSet) -> _Rows:

@@ -10,7 +10,7 @@ from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_clips
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 
 SOURCE: Final = Source(
@@ -56,9 +56,8 @@ class CareBench(Benchmark[Reference, EventJudgement]):
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        path = find_file(settings, self.source, FILE)
-        rows = enumerate(read_json_list(path, of="clips"))
-        return read_rows(path, rows, _clip, expected="video, caption, events and objects")
+        path = find_file(settings, SOURCE, FILE)
+        return read_clips(path, _clip, expected="video, caption, events and objects")
 
     def questions(self, doc: Doc) -> list[Reference]:
         """Return the human caption twice: with its events, and with its objects."""

@@ -6,9 +6,9 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from loguru import logger
 
@@ -28,6 +28,10 @@ from lmms_eval_captions.model_wrappers.video.endings import (
     VIDEO_ENDINGS,
     without_ending,
 )
+
+T = TypeVar("T")
+Row = dict[str, Any]
+"""Row of an official file, or a document made of it."""
 
 SPLIT_MANIFEST: Final = "split.json"
 """File in a root of data that holds only some of a benchmark's questions."""
@@ -174,89 +178,95 @@ def _data_of_split(root: Path) -> str | None:
     )
 
 
-def read_jsonl(path: Path) -> list[dict[str, object]]:
+def read_jsonl(path: Path) -> list[Row]:
     """Return the objects of a JSON-lines file in UTF-8, plain or gzipped, without empty lines.
 
     Raises:
         DataError: If the file is missing, cut off, too large when unpacked, or has a line that is
             not an object; the message names the line.
     """
-    return [row for _, row in read_numbered_jsonl(path)]
+    return [row for _, row in read_located(path)]
 
 
-def read_numbered_jsonl(path: Path) -> list[tuple[int, dict[str, object]]]:
-    """Do as :func:`read_jsonl`, and return each line's number, from 1, with its object."""
-    rows: list[tuple[int, dict[str, object]]] = []
+def read_located(path: Path) -> list[tuple[str, Row]]:
+    """Do as :func:`read_jsonl`, and return each object with its file and line, for messages."""
+    rows: list[tuple[str, Row]] = []
     try:
         for number, value in json_lines(path):
+            where = f"{path}, line {number}"
             if not isinstance(value, dict):
-                raise DataError(f"{path}, line {number}: expected a JSON object, got {value!r:.80}")
-            rows.append((number, value))
+                raise DataError(f"{where}: expected a JSON object, got {value!r:.80}")
+            rows.append((where, value))
     except BadLineError as error:
         raise DataError(
             f"{path}, line {error.number}: expected one JSON object per line ({error}); was it cut "
             "off? Download it again"
         ) from error
     except (OSError, ValueError) as error:
-        last = rows[-1][0] if rows else 0
-        raise DataError(
-            f"{path} cannot be read beyond line {last} ({error}); download it again"
-        ) from error
+        last = rows[-1][0] if rows else f"{path}, line 0"
+        raise DataError(f"{last}: no more can be read ({error}); download it again") from error
     return rows
 
 
-def read_json_list(path: Path, *, of: str, under: str = "") -> list[Any]:
-    """Return the list of a JSON file, or the one in a field of its object.
-
-    ``of`` names the rows in messages; ``under`` is the field, empty for a file that is a list.
+def read_json(path: Path, form: type[T], under: str = "") -> T:
+    """Return the list or object of a JSON file, or the one in a field of its object.
 
     Raises:
-        DataError: If the file cannot be read or has no such list.
+        DataError: If the file cannot be read or is of another form.
     """
-    form = f"object with {of}" if under else f"list of {of}"
     try:
         value = parse_json(read_whole(path))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected a JSON {form}: {error}") from error
-    rows = value if not under else value.get(under) if isinstance(value, dict) else None
-    if not isinstance(rows, list):
-        expected = f"list under {under!r}" if under else f"JSON {form}"
-        raise DataError(f"{path}: expected a {expected}, got {value!r:.80}")
-    return rows
+        raise DataError(
+            f"{path}: expected one JSON object or list ({error}); download it again"
+        ) from error
+    inner: object = value
+    if under:
+        inner = value.get(under) if isinstance(value, dict) else None
+    if not isinstance(inner, form):
+        where = f" under {under!r}" if under else ""
+        name = "object" if form is dict else "list"
+        raise DataError(f"{path}: expected a JSON {name}{where}, got {value!r:.80}")
+    return inner
 
 
-def read_rows(
-    path: Path,
-    rows: Iterable[tuple[int, Any]],
-    read: Callable[[Any], dict[str, object]],
-    *,
-    expected: str,
-    row_name: str = "row",
-) -> list[dict[str, object]]:
-    """Return what ``read`` makes of each of a file's numbered rows.
+def read_clips(
+    path: Path, read: Callable[[Any], Row], *, expected: str, under: str = ""
+) -> list[Row]:
+    """Return what ``read`` makes of each row of a file: JSON lines, or a JSON list; see above."""
+    rows: Iterable[tuple[str, Any]] = (
+        read_located(path)
+        if ".jsonl" in path.suffixes
+        else ((f"{path}, row {n}", row) for n, row in enumerate(read_json(path, list, under)))
+    )
+    return usable(((where, partial(read, row)) for where, row in rows), expected=expected)
 
-    Rows of another form than ``expected`` are left out with a warning that names the first.
+
+def usable(
+    readers: Iterable[tuple[str, Callable[[], T]]], *, expected: str, of: str = "rows"
+) -> list[T]:
+    """Return what can be read; the rest is left out with a warning that names the first.
+
+    ``readers`` are functions, each with the location of what it reads.
 
     Raises:
-        DataError: If no row can be used.
+        DataError: If nothing can be used.
     """
-    documents, unusable = [], []
-    for number, row in rows:
+    found, unusable = [], []
+    for where, read in readers:
         try:
-            documents.append(read(row))
-        except (LookupError, TypeError, ValueError, SyntaxError, MemoryError) as error:
-            unusable.append(f"{row_name} {number}: expected {expected}, got {error!r:.200}")
+            found.append(read())
+        except (LookupError, TypeError, ValueError, AttributeError, SyntaxError, MemoryError) as e:
+            unusable.append(f"{where}: expected {expected}, got {e!r:.200}")
     if unusable:
-        n = len(unusable) + len(documents)
-        words = f"{path}: {len(unusable):,} of {n:,} rows cannot be used, first {unusable[0]}"
-        if not documents:
+        n = len(unusable) + len(found)
+        words = f"{len(unusable):,} of {n:,} {of} cannot be used, first {unusable[0]}"
+        if not found:
             raise DataError(words)
         logger.warning("{}", words)
-    return documents
+    return found
 
 
-Row = dict[str, Any]
-"""A line of an official file."""
 Keep = Callable[[str, str], bool]
 """Tells if a question is kept, from its video and its text. It is called once for each question, in
 the order in which the benchmark asks about a video: a text may occur more than once."""
@@ -299,15 +309,34 @@ def read_pairs(
 
 
 def of_json_lines(
+    name: Callable[[Mapping[str, str]], str],
     select: Callable[[Sequence[Row], Keep], Iterator[Row]],
-) -> Callable[[Path, Keep], str]:
-    """Return ``QuestionFile.select`` for files of JSON lines, from a selection of the lines."""
+) -> QuestionFile:
+    """Return the question files of a benchmark in JSON lines, from a selection of the lines."""
 
     def select_text(path: Path, keep: Keep) -> str:
         rows = select(read_jsonl(path), keep)
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
-    return select_text
+    return QuestionFile(name, select_text)
+
+
+def text_of(row: Mapping[str, object], name: str, where: str) -> str:
+    """Return a field of a row that must be a text with a word.
+
+    Raises:
+        DataError: If it is not; the message begins with ``where``.
+    """
+    value = row.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{where}{name}: expected text, got {value!r:.60}")
+    return value
+
+
+def require_questions(path: Path, n: int) -> None:
+    """Raise :class:`DataError` if a file has no question."""
+    if not n:
+        raise DataError(f"{path}: expected at least one video with questions, the file has none")
 
 
 @cache

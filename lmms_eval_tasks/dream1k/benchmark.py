@@ -11,11 +11,7 @@ from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
-from lmms_eval_captions.lmms_eval_tasks.data.files import (
-    find_file,
-    read_numbered_jsonl,
-    read_rows,
-)
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_clips
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
@@ -67,10 +63,8 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        path = find_file(settings, self.source, FILE)
-        fields = "dataset, idx, messages and extra_info.events"
-        expected = f"a row of DREAM-1K with {fields}"
-        return read_rows(path, read_numbered_jsonl(path), _clip, expected=expected, row_name="line")
+        path = find_file(settings, SOURCE, FILE)
+        return read_clips(path, _clip, expected="dataset, idx, messages and extra_info.events")
 
     def questions(self, doc: Doc) -> list[Reference]:
         """Return the reference with its events as the one question."""

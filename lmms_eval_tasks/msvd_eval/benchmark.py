@@ -11,12 +11,11 @@ from typing import Final, get_args
 
 from lmms_eval_captions.judges.endpoint.request import Picture
 from lmms_eval_captions.judges.errors import DataError
-from lmms_eval_captions.judges.files import parse_json, read_whole
 from lmms_eval_captions.judges.protocols.gveval import ACCR, GVeval, Setting
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import Comparison, GVevalBenchmark
-from lmms_eval_captions.lmms_eval_tasks.data.files import Keep, QuestionFile, find_file, find_video
+from lmms_eval_captions.lmms_eval_tasks.data import files
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
 
@@ -55,8 +54,8 @@ def read_items(settings: DataSettings) -> list[Item]:
     Raises:
         DataError: If the file is missing or not of the official shape.
     """
-    path = find_file(settings, SOURCE, FILE)
-    return [_item(video_id, row, path) for video_id, row in _read_rows(path).items()]
+    path = files.find_file(settings, SOURCE, FILE)
+    return [_item(video_id, row, path) for video_id, row in _read_videos(path).items()]
 
 
 def collapsed(text: str) -> str:
@@ -70,19 +69,15 @@ def collapsed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _read_rows(path: Path) -> dict[str, object]:
-    try:
-        rows = parse_json(read_whole(path))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected one JSON object ({error}); download it again") from error
-    if not isinstance(rows, dict) or not rows:
-        raise DataError(f"{path}: expected a JSON object of videos, got {rows!r:.80}")
+def _read_videos(path: Path) -> dict[str, object]:
+    rows: dict[str, object] = files.read_json(path, dict)
+    files.require_questions(path, len(rows))
     return rows
 
 
-def _select(path: Path, keep: Keep) -> str:
+def _select(path: Path, keep: files.Keep) -> str:
     # There is one question about a video, which needs no text.
-    kept = {video_id: row for video_id, row in _read_rows(path).items() if keep(video_id, "")}
+    kept = {video_id: row for video_id, row in _read_videos(path).items() if keep(video_id, "")}
     return json.dumps(kept, ensure_ascii=False)
 
 
@@ -117,7 +112,7 @@ class MsvdEval(GVevalBenchmark):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
-    question_file = QuestionFile(lambda _fields: FILE, _select)
+    question_file = files.QuestionFile(lambda _fields: FILE, _select)
     name_fields = ("video_id", "vname")
 
     def __init__(self, sampling: Sampling = "first_middle_last") -> None:
@@ -148,7 +143,7 @@ def _strip(video: str, sampling: Sampling) -> Picture:
     """Return the three frames that the judge sees of a video, as one picture."""
     settings = data_settings()
     try:
-        path = find_video(settings, SOURCE, video)
+        path = files.find_video(settings, SOURCE, video)
         return frame_strip(path, cache=settings.cache, sampling=sampling)
     except DataError as error:
         raise DataError(f"no frames to show to the judge: {error}") from error

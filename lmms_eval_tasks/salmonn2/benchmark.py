@@ -17,7 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Task,
     over_questions,
 )
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_clips
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_pairs
 from lmms_eval_captions.metrics.event_errors import error_rate
@@ -81,9 +81,8 @@ class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        path = find_file(settings, self.source, FILE)
-        rows = enumerate(read_json_list(path, of="clips"))
-        return read_rows(path, rows, _clip, expected="a video and a list of its events")
+        path = find_file(settings, SOURCE, FILE)
+        return read_clips(path, _clip, expected="a video and a list of its events")
 
     def questions(self, doc: Doc) -> list[BaseEvents]:
         """Return the base events as the one question."""

@@ -17,7 +17,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Task,
     over_videos,
 )
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_json_list, read_rows
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_clips
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
 from lmms_eval_captions.metrics.vdc import mean_over_videos
@@ -86,10 +86,8 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
 
     def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
         """Return the clips of the official file."""
-        path = find_file(settings, self.source, FILE)
-        samples = enumerate(read_json_list(path, of="samples", under="samples"))
-        expected = "video_id, path and answer"
-        return read_rows(path, samples, _clip, expected=expected, row_name="sample")
+        path = find_file(settings, SOURCE, FILE)
+        return read_clips(path, _clip, expected="video_id, path and answer", under="samples")
 
     def questions(self, doc: Doc) -> list[HumanCaption]:
         """Return the human caption as the one question."""

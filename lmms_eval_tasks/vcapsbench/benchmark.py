@@ -73,15 +73,10 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
     path = files.find_file(settings, SOURCE, FILE)
     questions: dict[str, list[dict[str, str]]] = {}
     malformed: list[str] = []
-    for number, row in files.read_numbered_jsonl(path):
-        video_id, texts = row.get("video_id"), row.get("qa")
-        where = f"{path}, line {number}"
-        if not isinstance(video_id, str) or not video_id.strip():
-            raise DataError(f"{where}: expected 'video_id' with a name, got {video_id!r:.80}")
+    for where, row in files.read_located(path):
+        video_id, texts = files.text_of(row, "video_id", f"{where}, "), row.get("qa")
         if not isinstance(texts, list):
-            raise DataError(
-                f"{where}, video {video_id!r:.80}: expected 'qa' with a list, got {texts!r:.80}"
-            )
+            raise DataError(f"{where}, qa: expected a list, got {texts!r:.80}")
         asked = questions.setdefault(video_id, [])
         for text in texts:
             question = parse_question(text)
@@ -89,8 +84,7 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
                 malformed.append(f"{video_id}: {text!r:.80}")
             else:
                 asked.append(question)
-    if not any(questions.values()):
-        raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    files.require_questions(path, sum(map(len, questions.values())))
     _report(path, questions, malformed)
     n_malformed = len(malformed)
     return [
@@ -167,7 +161,7 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
-    question_file = files.QuestionFile(lambda _fields: FILE, files.of_json_lines(_select))
+    question_file = files.of_json_lines(lambda _fields: FILE, _select)
     tasks = {
         "vcapsbench": Task(
             name="vcapsbench",

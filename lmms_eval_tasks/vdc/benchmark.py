@@ -27,7 +27,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.data import files
-from lmms_eval_captions.lmms_eval_tasks.data.files import Row, find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.files import Row, find_file, read_located
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.judge_check import JudgeCheck, tell_answer
 from lmms_eval_captions.lmms_eval_tasks.ratios import of_means
@@ -66,14 +66,11 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
     """
     path = find_file(settings, SOURCE, questions_file(aspect))
     questions = {
-        video_id: files.read_pairs(
-            pairs, "category", where=f"{path}, line {number}, video {video_id!r:.80}"
-        )
-        for number, row in read_numbered_jsonl(path)
+        video_id: files.read_pairs(pairs, "category", where=f"{where}, video {video_id!r:.80}")
+        for where, row in read_located(path)
         for video_id, pairs in row.items()
     }
-    if not questions:
-        raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    files.require_questions(path, len(questions))
     return questions
 
 
@@ -100,12 +97,12 @@ def read_references(settings: DataSettings, aspect: str) -> dict[str, str]:
     """
     path, column = find_file(settings, SOURCE, REFERENCES), f"{aspect}_caption"
     captions: dict[str, str] = {}
-    for number, row in read_numbered_jsonl(path):
+    for where, row in read_located(path):
         video_id, caption = row.get("video_id"), row.get(column)
         is_text = isinstance(caption, str) or (caption is None and column in row)
         if not isinstance(video_id, str) or not is_text:
             raise DataError(
-                f"{path}, line {number}: expected texts under 'video_id' and {column!r}, got "
+                f"{where}: expected texts under 'video_id' and {column!r}, got "
                 f"{row!r:.120}; download the file again from {SOURCE.page}"
             )
         captions[video_id] = str(caption or "")
@@ -194,9 +191,7 @@ class Vdc(Benchmark[Question, MatchJudgement]):
     folder = Path(__file__).parent
     source = SOURCE
     probe_file = questions_file(ASPECTS[0])
-    question_file = files.QuestionFile(
-        lambda fields: questions_file(fields["aspect"]), files.of_json_lines(_select)
-    )
+    question_file = files.of_json_lines(lambda fields: questions_file(fields["aspect"]), _select)
     tasks = tasks_of_aspects("vdc", ("vdc_answer", "vdc_match"))
     metrics = accuracy_and_score("vdc")
     headline = "vdc_acc"

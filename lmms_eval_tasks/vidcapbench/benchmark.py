@@ -88,19 +88,15 @@ def read_videos(settings: DataSettings, subset: str) -> list[dict[str, Any]]:
     """
     path = files.find_file(settings, SOURCE, questions_file(subset))
     videos: dict[str, dict[str, Any]] = {}
-    rows = files.read_numbered_jsonl(path)
-    for number, row in rows:
-        where = f"{path}, line {number}"
-        video_dir, pairs = row.get("video_dir"), read_pairs(row.get("QA_pairs"), where=where)
-        name = _base_name(video_dir) if isinstance(video_dir, str) else ""
-        if not name.strip():
-            raise DataError(f"{where}: expected the video's name as 'video_dir', got {row!r:.80}")
+    rows = files.read_located(path)
+    for where, row in rows:
+        video_dir = files.text_of(row, "video_dir", f"{where}, ")
+        name, pairs = _base_name(video_dir), read_pairs(row.get("QA_pairs"), where=where)
         video = {"video_id": name, "video_dir": video_dir, "questions": []}
         # The released script scores every row of a video, too.
         videos.setdefault(name, video)["questions"].extend(pairs)
     all_pairs = [pair for video in videos.values() for pair in video["questions"]]
-    if not all_pairs:
-        raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    files.require_questions(path, len(all_pairs))
     n_asked = sum(bool(video["questions"]) for video in videos.values())
     logger.info(
         f"VidCapBench-{subset}: {len(all_pairs)} pairs of {n_asked} videos; "
@@ -233,9 +229,7 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
     source = SOURCE
     probe_file = questions_file(SUBSETS[0])
     # Videos without questions, whose captions' tokens count in ``con``, are left out too.
-    question_file = files.QuestionFile(
-        lambda fields: questions_file(fields["subset"]), files.of_json_lines(_select)
-    )
+    question_file = files.of_json_lines(lambda fields: questions_file(fields["subset"]), _select)
     name_fields = ("video_id", "video_dir")
     tasks = {
         "vidcapbench_ae": _task(

@@ -22,7 +22,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Task,
     over_questions,
 )
-from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_numbered_jsonl
+from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_jsonl
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
@@ -119,7 +119,7 @@ class CaptionFacts(Benchmark[Reference, FactJudgement]):
         path = find_file(settings, SOURCE, FILE)
         return [
             {"video_id": row["video"], "facts": row["facts"], **task.fields}
-            for _, row in read_numbered_jsonl(path)
+            for row in read_jsonl(path)
         ]
 
     def questions(self, doc: Doc) -> list[Reference]:

@@ -167,7 +167,7 @@ def test_documents_and_prompts(bench: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("[]", "JSON object of videos", id="list"),
+        pytest.param("[]", "expected a JSON object", id="list"),
         pytest.param("{", "expected one JSON object", id="cut"),
         pytest.param('{"a": {"vname": "a.avi"}}', "'ref'", id="no-references"),
         pytest.param('{"a": {"vname": "a.avi", "ref": []}}', "at least one", id="empty-references"),

@@ -109,10 +109,10 @@ def test_a_category_that_the_paper_does_not_name_is_kept_and_reported(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        pytest.param({"qa": []}, "line 2: expected 'video_id'", id="no-video"),
-        pytest.param({"video_id": "a"}, "line 2, video 'a': expected 'qa'", id="no-questions"),
-        pytest.param({"video_id": 3, "qa": []}, "line 2: expected 'video_id'", id="number"),
-        pytest.param({"video_id": "a", "qa": "x"}, "expected 'qa' with a list", id="text"),
+        pytest.param({"qa": []}, "line 2, video_id: expected text", id="no-video"),
+        pytest.param({"video_id": "a"}, "line 2, qa: expected a list", id="no-questions"),
+        pytest.param({"video_id": 3, "qa": []}, "line 2, video_id: expected text", id="number"),
+        pytest.param({"video_id": "a", "qa": "x"}, "qa: expected a list", id="text"),
     ],
 )
 def test_rows_of_another_shape_are_named(
