@@ -72,7 +72,6 @@ Command("estimate", "estimate", "calls, tokens and cost of a run, before anythin
         typical length)
     --captioner ARGS  arguments of --model caption_openai, such as model=gpt-4o,max_num_frames=16,
         to estimate its captions too (default: captioning is not estimated)
-    --tokens-per-frame N  input tokens of a frame for the captioner (default: by its price list)
     --seconds-per-reply S  seconds until the judge has replied (default: assumed from its output
         tokens)
 

@@ -57,7 +57,7 @@ def estimate(arguments: Namespace) -> int:
     tasks = tasks_of(arguments.tasks)
     lines: list[str] = []
     if arguments.captioner:
-        captioner = Captioner.parse(arguments.captioner, prices, arguments.tokens_per_frame)
+        captioner = Captioner.parse(arguments.captioner, prices)
         rows = estimate_captions(settings, tasks, captioner)
         lines += [*_captioning_lines(rows, captioner, prices), ""]
     result = estimate_judging(settings, tasks, captions=captions)
@@ -258,8 +258,8 @@ def _captioning_lines(
         *text_table(table, n_left=2),
         "",
         f"Captions: {captioner.n_frames} frames of each clip, {captioner.frame_tokens:,} tokens "
-        f"per frame{assumed} (--tokens-per-frame replaces it); clips with fewer frames and stored "
-        "captions cost less. Only requests that fail or return nothing are sent again.",
+        f"per frame{assumed}; clips with fewer frames and stored captions cost less."
+        " Only requests that fail or return nothing are sent again.",
         f"Prices of {prices.as_of}. caption_openai's max_cost= sets a limit.",
     ]
     if prices.price(captioner.model) is None:

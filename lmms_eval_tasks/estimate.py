@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from lmms_eval_captions.judges.endpoint.cost import Prices
-from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN
+from lmms_eval_captions.judges.endpoint.replies import CHARS_PER_TOKEN, PICTURE_TOKENS
 from lmms_eval_captions.judges.errors import CaptionsError, SettingsError
 from lmms_eval_captions.judges.settings import Settings
 from lmms_eval_captions.lmms_eval_tasks.hooks import hooks_of
@@ -24,6 +24,7 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.model_wrappers.caption_files.records import open_captions
 from lmms_eval_captions.model_wrappers.chat_api import FRAME_PIXELS, MAX_NUM_FRAMES
 from lmms_eval_captions.model_wrappers.model_args import (
+    arguments_of,
     at_least_one,
     parse_model_args,
     refuse_unknown,
@@ -33,16 +34,7 @@ from lmms_eval_captions.model_wrappers.video.pictures import shrunk
 
 _FILE_ARGUMENTS: Final = ("path", "column", "video_column", "missing")
 _MISSING: Final = ("error", "skip", "drop")
-_OF_COST: Final = ("model", "max_num_frames", "frame_pixels", "detail", "system_prompt")
-_NOT_OF_COST: Final = (
-    "alias", "api_key_env", "base_url", "batch_size", "concurrency", "decode_memory_gib",
-    "decode_threads", "decode_timeout_s", "device", "extra_body", "fps",
-    "max_batch_size", "max_cost", "max_pixels", "max_tokens_field", "reuse", "send",
-    "timeout_s", "video_reader",
-)  # fmt: skip
 _FULL_HD: Final = (1920, 1080)
-_UNKNOWN_FRAME_TOKENS: Final = 1500
-"""Input tokens of a frame for a model without a price."""
 
 
 class CaptionFile(NamedTuple):
@@ -159,45 +151,41 @@ class Captioner(NamedTuple):
     model: str
     n_frames: int
     frame_tokens: int
+    """Input tokens of a frame in full HD."""
     is_exact: bool
-    """True if the tokens of a frame follow from the price list, or the user gave them."""
+    """True if the tokens of a frame follow from the price list."""
     system_prompt: str
 
     @classmethod
-    def parse(cls, text: str, prices: Prices, frame_tokens: int | None = None) -> Captioner:
+    def parse(cls, text: str, prices: Prices) -> Captioner:
         """Return the arguments in the ``--model_args`` of ``caption_openai``.
-
-        ``frame_tokens`` are by default what the price list says of a frame in full HD.
 
         Raises:
             SettingsError: If one is unknown or cannot be used, or ``model`` is missing.
         """
-        given: Mapping[str, object] = parse_model_args(text)
-        known = (*_OF_COST, *_NOT_OF_COST)
-        refuse_unknown("caption_openai", known=known, unknown=set(given) - set(known))
-        if not given.get("model"):
+        from lmms_eval_captions.model_wrappers.caption_openai import CaptionOpenai
+        from lmms_eval_captions.model_wrappers.captioner import Captioner as AnyCaptioner
+
+        given = parse_model_args(text)
+        known = arguments_of(CaptionOpenai, AnyCaptioner)
+        refuse_unknown("caption_openai", known=known, unknown=set(given) - known)
+        if not given.get("model") or given.get("send") == "video":
             raise SettingsError(
-                "--captioner: expected the --model_args of caption_openai, such as "
+                "--captioner: expected the --model_args of caption_openai with a model and without "
+                "send=video, as only the server knows the cost of a video, such as "
                 f"model=gpt-4o,max_num_frames=16, got {text!r}"
             )
-        if given.get("send") == "video":
-            raise SettingsError(
-                "--captioner: only the server knows the cost of a video; send=frames can be "
-                "estimated"
-            )
-        model = str(given["model"])
+        model, detail = str(given["model"]), given.get("detail")
         price = prices.price(model)
-        is_exact = frame_tokens is not None
-        if frame_tokens is None:
-            pixels = at_least_one("frame_pixels", given.get("frame_pixels", FRAME_PIXELS))
-            detail = given.get("detail")
-            size = shrunk(*_FULL_HD, pixels)
-            frame_tokens = _UNKNOWN_FRAME_TOKENS
-            if price is not None:
-                is_exact = bool(price.image_tiles or price.image_patches)
-                frame_tokens = price.picture_tokens(*size, None if detail is None else str(detail))
-        n_frames = at_least_one("max_num_frames", given.get("max_num_frames", MAX_NUM_FRAMES))
-        return cls(model, n_frames, frame_tokens, is_exact, str(given.get("system_prompt", "")))
+        pixels = at_least_one("frame_pixels", given.get("frame_pixels", FRAME_PIXELS))
+        size = shrunk(*_FULL_HD, pixels)
+        return cls(
+            model,
+            at_least_one("max_num_frames", given.get("max_num_frames", MAX_NUM_FRAMES)),
+            PICTURE_TOKENS if price is None else price.picture_tokens(*size, detail),
+            is_exact=price is not None and bool(price.image_tiles or price.image_patches),
+            system_prompt=str(given.get("system_prompt", "")),
+        )
 
 
 class CaptioningEstimate(NamedTuple):

@@ -14,9 +14,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
-from math import ceil, isfinite, sqrt
+from math import isfinite, sqrt
 from typing import Any, Final, Generic, TypeVar
 
+import numpy as np
+import pandas as pd
 from loguru import logger
 
 from lmms_eval_captions.judges.endpoint.request import Chain
@@ -30,7 +32,12 @@ from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import (
     parse_models,
     split_address,
 )
-from lmms_eval_captions.lmms_eval_tasks.sampling.weights import Estimate, estimate, weighted_run
+from lmms_eval_captions.lmms_eval_tasks.sampling.weights import (
+    Estimate,
+    can_be_weighted,
+    estimate,
+    weighted_run,
+)
 
 J = TypeVar("J", bound=Judgement)
 
@@ -82,7 +89,7 @@ def sample_words(settings: JudgeSettings) -> str:
 def can_be_sampled(benchmark: Benchmark[Any, Any]) -> bool:
     """Return whether a sample of the questions gives a benchmark's headline."""
     headline = benchmark.metrics[benchmark.headline]
-    is_ratio = headline.ratios is not None and not headline.reads_fields
+    is_ratio = can_be_weighted(headline) and not headline.reads_fields
     return is_ratio and benchmark.counts_ahead and benchmark.measure is None
 
 
@@ -106,7 +113,7 @@ class PendingCaption(Generic[J]):
     sample: Sample | None = None
     """The asked questions, ``None`` until they are answered."""
 
-    def keys(self) -> list[float]:
+    def draws(self) -> list[float]:
         """Return a random number in [0, 1) for each question, always the same."""
         keys, seen = [], Counter[str]()
         for name in self.names:
@@ -192,23 +199,20 @@ class _Plan:
     def _sample(self, cheap: Sequence[Mapping[str, Values]]) -> None:
         # Each process judges captions of its own: the mean over all has a narrower interval.
         half_width = (self._settings.precision or 0.0) * sqrt(self._settings.world_size)
-        order: dict[str, list[tuple[float, int, int]]] = {}
-        for index, caption in enumerate(self.captions):
-            keys = [(key, index, question) for question, key in enumerate(caption.keys())]
-            order.setdefault(caption.task, []).extend(keys)
-        for keys in order.values():
-            keys.sort()
-        n = sum(map(len, order.values()))
+        table = pd.DataFrame(
+            [(caption.task, key) for caption in self.captions for key in caption.draws()],
+            columns=["task", "key"],
+        )
+        by_task = table.groupby("task").key
+        rank, size = by_task.rank(method="first"), by_task.transform("size")
+        ends, n = np.cumsum([len(caption.names) for caption in self.captions]), len(table)
         n_wanted: float = max(FEW, _FIRST * n)
         while True:
             share = 1.0 if n_wanted >= _NEARLY_ALL * n else n_wanted / n
-            weights = [[0.0] * len(caption.names) for caption in self.captions]
-            n_asked = 0
-            for of_task in order.values():
-                n_of_task = min(len(of_task), max(2, ceil(share * len(of_task))))
-                n_asked += n_of_task
-                for _, index, question in of_task[:n_of_task]:
-                    weights[index][question] = len(of_task) / n_of_task
+            n_of_task = np.minimum(size, np.maximum(2, np.ceil(share * size)))
+            weight = np.where(rank <= n_of_task, size / n_of_task, 0.0)
+            n_asked = int(np.count_nonzero(weight))
+            weights = [of_caption.tolist() for of_caption in np.split(weight, ends[:-1])]
             self._ask(weights)
             samples = [
                 Sample(weights=of_caption, cheap=cheap[index] if cheap and share < 1 else {})
@@ -230,7 +234,7 @@ class _Plan:
         logger.info(
             "{}: {:,} of {:,} questions were asked, which gives {} within {:.3f} points of what "
             "all of this process's would give (95%){}",
-            ", ".join(order),
+            ", ".join(table.task.unique()),
             n_asked,
             n,
             self._benchmark.headline,

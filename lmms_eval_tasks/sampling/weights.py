@@ -62,14 +62,13 @@ def weighted(
         }
         return replace(record, values=values, sample=None)
 
-    metrics = {name: weighted_metric(metric) for name, metric in benchmark.metrics.items()}
+    metrics = {name: _weighted_metric(metric) for name, metric in benchmark.metrics.items()}
     return benchmark.variant(metrics=metrics), [[*map(with_weights, records)] for records in sets]
 
 
-def weighted_metric(metric: Metric) -> Metric:
-    """Return the metric that reads weighted values."""
+def _weighted_metric(metric: Metric) -> Metric:
     metric = replace(metric, n_values=1, labels=())
-    if not _can_be_weighted(metric):
+    if not can_be_weighted(metric):
         why = "it is no ratio of sums, and cannot be computed of a sample of the questions"
         return replace(metric, unavailable=lambda _records: why)
     ratios = partial(_ratios, metric)
@@ -80,17 +79,17 @@ def weighted_run(
     metric: Metric, name: str, values: Sequence[object], sample: Sample | None
 ) -> list[Weighted]:
     """Return the questions of a caption in one judge run, as parts of a metric."""
-    if not _can_be_weighted(metric):
+    if not can_be_weighted(metric):
         return []
-    pairs = _pairs(metric, values)
+    pairs, is_unscored = _pairs(metric, values)
     sample = sample or Sample(weights=[1.0] * len(pairs))
-    lam, cheap_pairs = 0.0, [(NEITHER, False)] * len(pairs)
+    lam, cheap = 0.0, [NEITHER] * len(pairs)
     if name in sample.cheap:
-        lam, cheap_pairs = sample.lam, _pairs(metric, sample.cheap[name][0])
+        lam, (cheap, _) = sample.lam, _pairs(metric, sample.cheap[name][0])
     return [
-        Weighted(*pair, *cheap, weight, lam, weight > 0 and is_unscored)
-        for (pair, is_unscored), (cheap, _), weight in zip(
-            pairs, cheap_pairs, sample.weights, strict=True
+        Weighted(*pair, *cheap_pair, weight, lam, weight > 0 and unscored)
+        for pair, cheap_pair, weight, unscored in zip(
+            pairs, cheap, sample.weights, is_unscored, strict=True
         )
     ]
 
@@ -106,19 +105,19 @@ def counts_in(runs: Sequence[Sequence[Sequence[object]]], n_values: int) -> tupl
     return max(map(len, asked)), len(unscored)
 
 
-def _can_be_weighted(metric: Metric) -> bool:
+def can_be_weighted(metric: Metric) -> bool:
+    """Return whether a metric is a ratio of sums over questions."""
     return metric.ratios is not None and not isinstance(metric.ratios, FunctionOfSums)
 
 
-def _pairs(metric: Metric, values: Sequence[object]) -> list[tuple[tuple[float, float], bool]]:
+def _pairs(
+    metric: Metric, values: Sequence[object]
+) -> tuple[list[tuple[float, float]], list[bool]]:
     """Return what each question adds to the first ratio of a metric, and if it is unscored."""
     n, ratios = metric.n_values, cast("Ratios", metric.ratios)
     questions = [values[at : at + n] for at in range(0, len(values), n)]
     parts = ratios(questions, [_NOBODY] * len(questions))
-    return [
-        (part[0], all(value is None for value in question))
-        for question, part in zip(questions, parts, strict=True)
-    ]
+    return [part[0] for part in parts], [{*map(type, q)} == {type(None)} for q in questions]
 
 
 def _ratios(
@@ -191,19 +190,20 @@ def estimate(
         2.11 (linearised ratio) and 7.5 (difference estimator); with a cheap judge this is
         prediction-powered inference, PPI++, arXiv 2311.01453, its trust that of equation 6.
     """
-    rows, n_questions = [], 0
-    for index, (term, stratum, runs) in enumerate(captions):
-        for run, questions in enumerate(runs):
-            for at, question in enumerate(questions):
-                rows.append((term, stratum, index, run, n_questions + at, *question))
-        n_questions += max(map(len, runs), default=0)
-    if not rows:
-        return Estimate(nan, nan, 0.0)
-    columns = np.array(rows, np.float64).T
-    term, stratum, caption, run, question = columns[:5].astype(np.intp)
+    rows = [
+        (term, stratum, index, run, at, *question)
+        for index, (term, stratum, runs) in enumerate(captions)
+        for run, questions in enumerate(runs)
+        for at, question in enumerate(questions)
+    ]
+    indices, columns = np.split(np.array(rows, np.float64).T, [5])
+    term, stratum, caption, run, at = indices.astype(np.intp)
+    _, first, question = np.unique(
+        np.stack([caption, at]), axis=1, return_index=True, return_inverse=True
+    )
     n_runs = int(run.max()) + 1
     top, bottom, cheap_top, cheap_bottom, trust, *sums = _scaled(
-        metric, caption * n_runs + run, *columns[5:]
+        metric, caption * n_runs + run, *columns
     )
     cell = term * n_runs + run
     tops, bottoms = (np.bincount(cell, part) for part in sums)
@@ -213,12 +213,14 @@ def estimate(
     # Effect of each question on the score, by the judge's and by the cheap judge's verdict.
     judge = np.bincount(question, scales * (top - ratios[cell] * bottom))
     cheap = np.bincount(question, scales * (cheap_top - ratios[cell] * cheap_bottom))
-    first = np.unique(question, return_index=True)[1]
-    _, _, _, _, weight, *_ = columns[5:, first]
-    stratum, residuals = stratum[first], judge - trust[first] * cheap
-    is_drawn, variance = np.zeros(n_questions, dtype=bool), 0.0
+    residuals, stratum, is_asked = (
+        judge - trust[first] * cheap,
+        stratum[first],
+        columns[4][first] > 0,
+    )
+    is_drawn, variance = np.zeros_like(is_asked), 0.0
     for number in np.unique(stratum):
-        drawn, size = (stratum == number) & (weight > 0), int((stratum == number).sum())
+        drawn, size = (stratum == number) & is_asked, int((stratum == number).sum())
         n = int(drawn.sum())
         if 1 < n < size:
             variance += size * (size - n) / n * residuals[drawn].var(ddof=1)
