@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
+from inspect import getfile
 from itertools import chain, product
 from pathlib import Path
 from types import MappingProxyType
@@ -130,14 +131,14 @@ class Metric:
 class Benchmark(Generic[Q, J]):
     """A benchmark of captions: a subclass sets its attributes and overrides its methods.
 
-    Required are ``name``, ``folder``, ``source``, ``tasks``, ``metrics``, ``headline``,
-    :meth:`read`, :meth:`questions`, and one of :meth:`judge`, :meth:`ask` and ``measure``.
+    Required are ``source``, ``tasks``, ``metrics``, ``headline``, :meth:`read`,
+    :meth:`questions`, and one of :meth:`judge`, :meth:`ask` and ``measure``.
     """
 
     name: str
-    """Name, and the folder below ``LMMS_CAPTIONS_DATA``."""
+    """Name, and the folder below ``LMMS_CAPTIONS_DATA``: that of its source."""
     folder: Path
-    """Folder of its YAML files."""
+    """Folder of its YAML files: that of its module."""
     template: str = "_default_template_yaml"
     """YAML file in the folder whose ``metadata.judge`` is the paper's judge."""
     source: Source
@@ -180,6 +181,12 @@ class Benchmark(Generic[Q, J]):
     definition and in the form of :meth:`ask`; ``None`` if the paper has none."""
     judge_check: JudgeCheck[Q, J] | None = None
     """Test of the judge with anchors, ``None`` if there is none."""
+
+    def __init_subclass__(cls) -> None:
+        if "folder" not in vars(cls):
+            cls.folder = Path(getfile(cls)).parent
+        if "source" in vars(cls):
+            cls.name = cls.source.benchmark
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return the documents of a task.

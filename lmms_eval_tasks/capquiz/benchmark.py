@@ -5,13 +5,9 @@ The benchmark is announced and not released: the schema is ours, and is checked 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, get_args
-
-from loguru import logger
 
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols import capquiz as protocol
@@ -76,7 +72,6 @@ DOMAINS: Final[dict[str, tuple[str, ...]]] = {
 SUPER_OF: Final = {name: group for group, names in DOMAINS.items() for name in names}
 """Super-category of each domain that the paper names."""
 
-_N_SHOWN: Final = 5
 _TYPES: Final = {name.casefold(): name for name in GROUP_OF}
 
 
@@ -103,16 +98,8 @@ def read_videos(settings: DataSettings) -> list[Row]:
             )
         quiz = read_questions(questions, where=where)
         videos.append({"video": video, "domain": domain, "questions": quiz})
-    files.require_questions(path, len(videos))
-    types = [question["category"] for video in videos for question in video["questions"]]
-    if own := Counter(name for name in types if name not in GROUP_OF):
-        logger.warning(
-            "{}: {:,} questions are of types that the paper does not name, which count overall and "
-            "in no group: {}",
-            path,
-            own.total(),
-            ", ".join(f"{name} ({n:,})" for name, n in own.most_common(_N_SHOWN)),
-        )
+    types = (question["category"] for video in videos for question in video["questions"])
+    files.check_categories(path, types, GROUP_OF)
     return videos
 
 
@@ -185,8 +172,6 @@ def _counts(*parts: tuple[float, float]) -> dict[QuizOutcome, tuple[float, float
 class CapQuiz(Benchmark[Question, QuizJudgement]):
     """Precision, recall and F1 of a quiz; two tasks that differ in the caption prompt."""
 
-    name = "capquiz"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     question_file = files.of_json_lines(lambda _fields: FILE, _select)

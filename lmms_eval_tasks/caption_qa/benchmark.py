@@ -204,8 +204,6 @@ def _task(name: str, set_name: str) -> Task:
 class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
     """Multiple-choice questions about videos, answered from their captions."""
 
-    name = "caption_qa"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = DAILY_OMNI
     name_fields = ("video",)

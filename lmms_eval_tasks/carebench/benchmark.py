@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols import events as protocol
@@ -28,8 +27,6 @@ _KINDS: Final = ("events", "objects")
 class CareBench(Benchmark[Reference, EventJudgement]):
     """Events and static objects of captions, and of human captions."""
 
-    name = "carebench"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     name_fields = ("video",)

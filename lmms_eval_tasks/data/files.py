@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -38,6 +39,7 @@ SPLIT_MANIFEST: Final = "split.json"
 SPLIT_DATA: Final = "data"
 """Field of the manifest: the ``LMMS_CAPTIONS_DATA`` that the split was made from and that has its
 clips; ``null`` for the hub."""
+_N_SHOWN: Final = 5
 _ENDINGS: Final = VIDEO_ENDINGS | RARE_VIDEO_ENDINGS
 _ARCHIVE_EXTENSIONS: Final = (".tar", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz")
 
@@ -333,10 +335,24 @@ def text_of(row: Mapping[str, object], name: str, where: str) -> str:
     return value
 
 
-def require_questions(path: Path, n: int) -> None:
-    """Raise :class:`DataError` if a file has no question."""
-    if not n:
+def check_categories(path: Path, categories: Iterable[str], known: Collection[str]) -> None:
+    """Log the questions of a file whose categories the paper does not name.
+
+    Raises:
+        DataError: If there is no question.
+    """
+    counts = Counter(categories)
+    if not counts:
         raise DataError(f"{path}: expected at least one video with questions, the file has none")
+    others = Counter({name: n for name, n in counts.items() if name not in known})
+    if others:
+        logger.warning(
+            "{}: {:,} questions are of categories that the paper does not name, and count overall "
+            "and in no group: {}",
+            path,
+            others.total(),
+            ", ".join(f"{name} ({n:,})" for name, n in others.most_common(_N_SHOWN)),
+        )
 
 
 @cache

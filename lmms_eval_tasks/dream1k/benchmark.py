@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from pathlib import Path
 from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols import events as protocol
@@ -33,8 +32,6 @@ COUNT_BUCKETS: Final = ("<=1", "2", "3", ">=4")
 class Dream1k(Benchmark[Reference, EventJudgement]):
     """Events of captions, and of references, of clips in five sources."""
 
-    name = "dream1k"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     name_fields = ("video",)

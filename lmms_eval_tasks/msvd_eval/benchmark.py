@@ -71,7 +71,8 @@ def collapsed(text: str) -> str:
 
 def _read_videos(path: Path) -> dict[str, object]:
     rows: dict[str, object] = files.read_json(path, dict)
-    files.require_questions(path, len(rows))
+    if not rows:
+        raise DataError(f"{path}: expected a JSON object of videos, got none")
     return rows
 
 
@@ -108,8 +109,6 @@ class MsvdEval(GVevalBenchmark):
         sampling: Choice of the frames, by default the paper's: first, middle and last.
     """
 
-    name = "msvd_eval"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     question_file = files.QuestionFile(lambda _fields: FILE, _select)

@@ -86,8 +86,6 @@ def _seen(doc: Doc, of_file: Callable[..., T], of_frames: Callable[[Sequence[Any
 class OwnGVeval(gveval_tasks.GVevalBenchmark):
     """Scores of captions of the user's clips; in tasks, without references."""
 
-    name = "own"
-    folder = Path(__file__).parent
     source = SOURCE
     read = staticmethod(documents)
 
@@ -124,8 +122,6 @@ def _metric(dimension: str) -> Metric:
 class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
     """The mean rating along each of three dimensions."""
 
-    name = "own"
-    folder = Path(__file__).parent
     template = "_rating_template_yaml"
     source = SOURCE
     read = staticmethod(documents)

@@ -53,8 +53,6 @@ def _metric(*parts: str) -> Metric:
 class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
     """Events that captions miss, mistake or invent."""
 
-    name = "salmonn2"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     name_fields = ("video",)

@@ -1,22 +1,14 @@
-"""Captions without a neural network: measurements of classical computer vision in sentences."""
+"""Captions without a neural network: measurements of classical computer vision."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
-from lmms_eval_captions.lmms_eval_tasks.sample.vision import (
-    MAX_OBJECTS,
-    SeenObject,
-    SeenShot,
-    read_shots,
-)
-from lmms_eval_captions.lmms_eval_tasks.sample.wording import (
-    NUMBERS,
-    in_each_shot,
-    position,
-    with_article,
-)
+from lmms_eval_captions.lmms_eval_tasks.sample.vision import Seen, read_shots
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import in_each_shot
 from lmms_eval_captions.model_wrappers.caption_jobs import Batch, CaptionJob
 from lmms_eval_captions.model_wrappers.captioner import Captioner
 from lmms_eval_captions.model_wrappers.model_args import Generation, at_least_one
@@ -53,13 +45,13 @@ class CaptionBaseline(Captioner):
     ) -> None:
         super().__init__(batch_size=1, **common)  # type: ignore[arg-type] # checked by the base
         self.sampling = Uniform(at_least_one("--model_args: n_frames", n_frames))
-        self._shots: dict[Path, list[SeenShot]] = {}
+        self._shots: dict[Path, list[Seen]] = {}
 
     def begin(self, planned: Sequence[PlannedCaption]) -> None:  # noqa: ARG002 (of the base's)
         """Forget the clips of an earlier call: the files may have changed."""
         self._shots.clear()
 
-    def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[list[SeenShot]]:  # noqa: ARG002
+    def prepare(self, jobs: Sequence[CaptionJob], generation: Generation) -> list[list[Seen]]:  # noqa: ARG002
         """Measure each job's clip once for all prompts."""
         for job in jobs:
             if job.path not in self._shots:
@@ -93,71 +85,29 @@ def focus_of(prompt: str) -> str:
     return asked[0] if len(asked) == 1 else "all"
 
 
-def describe(shots: Sequence[SeenShot], focus: str = "all") -> str:
+def describe(shots: Sequence[Seen], focus: str = "all") -> str:
     """Return a caption of one to about ten sentences; what was not measured is not mentioned.
 
     Args:
         shots: Measurements, at least one.
         focus: Subject that comes first, see :func:`focus_of`; ``short`` leaves out the rest.
     """
-    objects, background = in_each_shot(shots, _objects), in_each_shot(shots, _background)
-    camera = [*in_each_shot(shots, _camera), *_cuts(shots), *in_each_shot(shots, _light)]
     if focus == "short":
-        return " ".join([*_objects(shots[0]), *_background(shots[0])[:1]])
-    if focus == "camera":
-        return " ".join([*camera, *objects, *background])
-    if focus == "background":
-        return " ".join([*background, *objects, *camera])
-    return " ".join([*objects, *background, *camera])
+        return " ".join([*shots[0]["objects"], *shots[0]["background"][:1]])
+    subjects = {
+        name: in_each_shot(shots, itemgetter(name))
+        for name in ("objects", "background", "camera", "light")
+    }
+    subjects["camera"] += [*_cuts(shots), *subjects.pop("light")]
+    if focus in subjects:
+        subjects = {focus: subjects.pop(focus), **subjects}
+    return " ".join(chain.from_iterable(subjects.values()))
 
 
-def _objects(shot: SeenShot) -> list[str]:
-    if len(shot.objects) > MAX_OBJECTS:
-        return ["Many separate parts are visible."]
-    groups: dict[tuple[str | None, ...], list[SeenObject]] = {}
-    for thing in shot.objects:
-        groups.setdefault((thing.color, thing.shape, thing.motion), []).append(thing)
-    sentences = [_alike(things) for things in groups.values()]
-    if len(groups) > 1:
-        sentences.append(f"{NUMBERS[len(shot.objects)].capitalize()} objects stand out.")
-    return sentences
-
-
-def _alike(things: Sequence[SeenObject]) -> str:
-    """Return a sentence about objects that look and move alike."""
-    first, name = things[0], f"{things[0].color} {things[0].shape or 'area'}"
-    subject = f"{with_article(name)} {position(first.center)}"
-    visible, still, moving = "is visible", "does not move", f"moves {first.motion}"
-    if len(things) > 1:
-        subject = f"{NUMBERS[len(things)]} {name}s"
-        visible, still, moving = "are visible", "do not move", f"move {first.motion}"
-    predicate = {None: visible, "still": still}.get(first.motion, moving)
-    return f"{subject[0].upper()}{subject[1:]} {predicate}."
-
-
-def _background(shot: SeenShot) -> list[str]:
-    if shot.background is None:
-        tones = " and ".join(shot.colors[:3])
-        return [f"The picture is mostly {tones}."] if tones else []
-    pattern = " with many small marks on it" if shot.is_patterned else ""
-    letters = ["Something that may be a line of text is shown."] if shot.has_letters else []
-    return [f"The background is mostly {shot.background}{pattern}.", *letters]
-
-
-def _camera(shot: SeenShot) -> list[str]:
-    return [f"The camera {shot.camera}."] if shot.camera else []
-
-
-def _cuts(shots: Sequence[SeenShot]) -> list[str]:
+def _cuts(shots: Sequence[Seen]) -> list[str]:
     if len(shots) == 2:
         return ["There is one cut between two shots."]
     if len(shots) > 2:
         return [f"There are {len(shots) - 1} cuts between {len(shots)} shots."]
-    is_moving = shots[0].camera or shots[0].light  # a single frame shows no cut and no movement
+    is_moving = shots[0]["camera"] or shots[0]["light"]  # a single frame shows no cut, no movement
     return ["It appears to be one continuous shot without a cut."] if is_moving else []
-
-
-def _light(shot: SeenShot) -> list[str]:
-    if shot.light == "the same":
-        return ["The brightness stays about the same."]
-    return [f"The picture gets {shot.light}."] if shot.light else []

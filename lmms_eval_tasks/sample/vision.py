@@ -1,13 +1,18 @@
-"""Classical computer vision for the baseline captioner: shots, objects, camera, light."""
+"""Classical computer vision for the baseline captioner, in sentences."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lmms_eval_captions.lmms_eval_tasks.sample.wording import NUMBERS, position, with_article
+
+Seen = Mapping[str, Sequence[str]]
+"""Sentences about a stretch of video between cuts, by their subject."""
 
 _SIDE: Final = 320
 """Longer side, in pixels, to which frames are shrunk; all thresholds were set at this size."""
@@ -16,7 +21,7 @@ _MIN_AREA, _MIN_LETTER_AREA = 0.005, 0.001
 _MARK_PIXELS: Final = (6, 150)
 """Sizes of the marks of a pattern, in pixels."""
 _MIN_MARKS: Final = 20
-MAX_OBJECTS: Final = 8
+_MAX_OBJECTS: Final = 8
 """More parts than this are clutter, not objects."""
 _MIN_MOTION, _MIN_SHIFT, _MIN_ZOOM = 0.08, 0.06, 1.12
 """Smallest motion of an object, and smallest shift and magnification by the camera, that count;
@@ -27,48 +32,27 @@ _GRID, _MIN_CELLS = 4, 8
 """The frame has _GRID x _GRID cells; points in fewer of them may all lie on one object."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenObject:
-    """One object of a shot, as first seen."""
+class Part(NamedTuple):
+    """Connected part of a picture in one colour; lengths are shares of the frame's."""
 
     color: str
     shape: str | None
     """``circle``, ``square``, ``triangle``, ``rectangle``, or ``None`` for any other outline."""
     center: tuple[float, float]
-    """Shares of the frame's width and height, from the upper left."""
+    """From the upper left."""
     height: float
-    """Share of the frame's height."""
     area: float
-    """Share of the frame."""
-    motion: str | None = None
-    """``still``, ``to the left``, ``up and to the right`` ...; ``None`` if it is not clear."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenShot:
-    """One stretch of video between cuts."""
-
-    background: str | None
-    """Colour of an even background, or ``None``."""
-    colors: tuple[str, ...]
-    """Colours that cover at least a fifth of the picture each, the most frequent first."""
-    is_patterned: bool
-    """True if many small marks lie on the background."""
-    has_letters: bool
-    """True if something looks like a line of text; it is not read."""
-    objects: tuple[SeenObject, ...]
-    """The largest first; empty without an even background."""
-    camera: str | None
-    """Predicate such as ``pans to the left``; ``None`` if the movement is not clear."""
-    light: str | None
-    """``the same``, ``darker`` or ``brighter``; ``None`` if it is not clear."""
-
-
-def read_shots(frames: NDArray[np.uint8]) -> list[SeenShot]:
+def read_shots(frames: NDArray[np.uint8]) -> list[Seen]:
     """Measure the shots of a clip.
 
     Args:
         frames: Shape (n, height, width, 3), RGB, n >= 1, evenly spaced in time.
+
+    Returns:
+        Sentences about the ``objects``, ``background``, ``camera`` and ``light`` of each shot; none
+        about what is not clear.
     """
     import cv2
 
@@ -102,44 +86,77 @@ def _unlikeness(earlier: NDArray[np.uint8], later: NDArray[np.uint8]) -> float:
     return float(np.sqrt(np.sum((after - gain * before) ** 2) / max(np.sum(after * after), 1.0)))
 
 
-def _read_shot(frames: NDArray[np.uint8]) -> SeenShot:
+def _read_shot(frames: NDArray[np.uint8]) -> Seen:
     import cv2
 
     gray = np.stack([cv2.cvtColor(frame, cv2.COLOR_RGB2GRAY) for frame in frames])
-    camera, placement = _read_camera(gray)
+    move, placement = _read_camera(gray)
     # Dim light turns colours into black and brown: they are named in the brightest frame.
     brightest = frames[int(gray.mean(axis=(1, 2)).argmax())]
-    names, counts = np.unique(_color_names(brightest), return_counts=True)
-    shares = dict(zip(names.tolist(), (counts / counts.sum()).tolist(), strict=True))
     background, n_marks, parts = _read_layout(frames[0])
     last_parts, letters = _read_layout(frames[-1])[2], _letters(parts)
-    objects = [
-        replace(part, motion=_motion(part, last_parts, placement))
-        for part in parts
+    objects = {
+        part: _motion(part, last_parts, placement)
+        for part in sorted(parts, key=lambda part: -part.area)
         # An odd patch in the background's own colour is rather a fold or shadow of it.
         if part.area >= _MIN_AREA
         and part not in letters
         and (part.shape or part.color != background)
-    ]
-    return SeenShot(
-        background=_read_layout(brightest)[0],
-        colors=tuple(sorted((n for n in shares if shares[n] >= 0.2), key=lambda n: -shares[n])),
-        is_patterned=n_marks >= _MIN_MARKS,
-        has_letters=bool(letters),
-        objects=tuple(sorted(objects, key=lambda thing: -thing.area)),
-        camera=camera,
-        light=_read_light(gray),
-    )
+    }
+    return {
+        "objects": _objects(objects),
+        "background": _background(brightest, n_marks >= _MIN_MARKS, bool(letters)),
+        "camera": [f"The camera {move}."] if move else [],
+        "light": _light(gray),
+    }
 
 
-def _read_light(gray: NDArray[np.uint8]) -> str | None:
+def _objects(objects: Mapping[Part, str | None]) -> list[str]:
+    """Return sentences about objects, each with its motion, the largest first."""
+    if len(objects) > _MAX_OBJECTS:
+        return ["Many separate parts are visible."]
+    groups: dict[tuple[str | None, ...], list[Part]] = {}
+    for part, motion in objects.items():
+        groups.setdefault((motion, part.color, part.shape), []).append(part)
+    sentences = [_alike(parts, motion) for (motion, *_), parts in groups.items()]
+    if len(groups) > 1:
+        sentences.append(f"{NUMBERS[len(objects)].capitalize()} objects stand out.")
+    return sentences
+
+
+def _alike(parts: Sequence[Part], motion: str | None) -> str:
+    """Return a sentence about objects that look and move alike."""
+    first, name = parts[0], f"{parts[0].color} {parts[0].shape or 'area'}"
+    subject = f"{with_article(name)} {position(first.center)}"
+    visible, still, moving = "is visible", "does not move", f"moves {motion}"
+    if len(parts) > 1:
+        subject = f"{NUMBERS[len(parts)]} {name}s"
+        visible, still, moving = "are visible", "do not move", f"move {motion}"
+    predicate = {None: visible, "still": still}.get(motion, moving)
+    return f"{subject[0].upper()}{subject[1:]} {predicate}."
+
+
+def _background(brightest: NDArray[np.uint8], is_patterned: bool, has_letters: bool) -> list[str]:
+    color = _read_layout(brightest)[0]
+    if color is None:
+        names, counts = np.unique(_color_names(brightest), return_counts=True)
+        order = [i for i in np.argsort(-counts, kind="stable") if counts[i] >= 0.2 * counts.sum()]
+        tones = " and ".join(names[order[:3]])
+        return [f"The picture is mostly {tones}."] if tones else []
+    pattern = " with many small marks on it" if is_patterned else ""
+    letters = ["Something that may be a line of text is shown."] if has_letters else []
+    return [f"The background is mostly {color}{pattern}.", *letters]
+
+
+def _light(gray: NDArray[np.uint8]) -> list[str]:
     levels = np.maximum(gray.mean(axis=(1, 2)), 1.0)
     third = max(1, len(levels) // 3)
     change = float(levels[-third:].mean() / levels[:third].mean())
     if len(gray) > 1 and not 1 / _MIN_LIGHT <= change <= _MIN_LIGHT:
-        return "brighter" if change > 1 else "darker"
+        return [f"The picture gets {'brighter' if change > 1 else 'darker'}."]
     # Light that goes up and down again is not the same.
-    return "the same" if len(gray) > 1 and levels.max() / levels.min() < 1.4 else None
+    is_same = len(gray) > 1 and levels.max() / levels.min() < 1.4
+    return ["The brightness stays about the same."] if is_same else []
 
 
 def _read_camera(gray: NDArray[np.uint8]) -> tuple[str | None, NDArray[np.float64] | None]:
@@ -206,7 +223,7 @@ def _n_cells(points: NDArray[np.float32], shape: tuple[int, ...]) -> int:
     return len(np.unique(cells, axis=0))
 
 
-def _read_layout(frame: NDArray[np.uint8]) -> tuple[str | None, int, list[SeenObject]]:
+def _read_layout(frame: NDArray[np.uint8]) -> tuple[str | None, int, list[Part]]:
     """Return one frame's background colour, number of small marks, and parts of one colour each."""
     import cv2
 
@@ -246,7 +263,7 @@ def _color_names(pixels: NDArray[np.uint8]) -> NDArray[np.str_]:
     )  # fmt: skip
 
 
-def _parts(color: str, mask: NDArray[np.bool_]) -> list[SeenObject]:
+def _parts(color: str, mask: NDArray[np.bool_]) -> list[Part]:
     """Return the connected parts of a mask, down to the size of letters."""
     import cv2
 
@@ -263,7 +280,7 @@ def _parts(color: str, mask: NDArray[np.bool_]) -> list[SeenObject]:
         patch = (labels[top : top + high, left : left + wide] == label).astype(np.uint8)
         center = (float(centers[label][0] / width), float(centers[label][1] / height))
         shape = None if is_cut_off else _shape(patch)
-        parts.append(SeenObject(color, shape, center, high / height, n_pixels / mask.size))
+        parts.append(Part(color, shape, center, high / height, n_pixels / mask.size))
     return parts
 
 
@@ -285,11 +302,11 @@ def _shape(patch: NDArray[np.uint8]) -> str | None:
     return "triangle" if 0.45 < fill < 0.55 else None
 
 
-def _letters(parts: list[SeenObject]) -> list[SeenObject]:
+def _letters(parts: list[Part]) -> list[Part]:
     """Return parts that look like letters: odd outlines, three or more of a colour in a row."""
     odd = [part for part in parts if part.shape is None and part.height >= 0.05]
 
-    def is_like(part: SeenObject, other: SeenObject) -> bool:
+    def is_like(part: Part, other: Part) -> bool:
         is_in_row = abs(part.center[1] - other.center[1]) < 0.3 * part.height
         is_as_high = 0.7 < other.height / part.height < 1.4
         return part.color == other.color and is_in_row and is_as_high
@@ -298,22 +315,23 @@ def _letters(parts: list[SeenObject]) -> list[SeenObject]:
 
 
 def _motion(
-    thing: SeenObject, last_parts: list[SeenObject], placement: NDArray[np.float64] | None
+    thing: Part, last_parts: list[Part], placement: NDArray[np.float64] | None
 ) -> str | None:
     """Return an object's motion up to the last frame, minus the camera's own."""
     same = [
-        part
+        part.center
         for part in last_parts
         if part.color == thing.color and 0.25 < part.area / thing.area < 4
     ]
     # The outline of an odd patch changes from frame to frame, and its center with it.
     if thing.shape is None or placement is None or not same:
         return None
-    carried = (placement @ (*thing.center, 1.0))[:2]
-    across, along = min((part.center - carried for part in same), key=np.linalg.norm).tolist()
+    steps = np.array(same) - (placement @ (*thing.center, 1.0))[:2]
+    across, along = min(steps, key=np.linalg.norm).tolist()
     sideways, upright = "right" if across > 0 else "left", "down" if along > 0 else "up"
-    if max(abs(across), abs(along)) < _MIN_MOTION:
+    near, far = sorted([abs(across), abs(along)])
+    if far < _MIN_MOTION:
         return "still"
-    if min(abs(across), abs(along)) > 0.5 * max(abs(across), abs(along)):
+    if near > 0.5 * far:
         return f"{upright} and to the {sideways}"
     return f"to the {sideways}" if abs(across) > abs(along) else upright

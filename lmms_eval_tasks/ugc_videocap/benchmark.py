@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from statistics import fmean
 from typing import Any, Final
 
@@ -54,8 +54,6 @@ def _dimension(name: str) -> Metric:
 class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
     """Ratings of captions against human ones."""
 
-    name = "ugc_videocap"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     name_fields = ("video_id", "video")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, get_args
 
 from loguru import logger
@@ -84,9 +83,21 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
                 malformed.append(f"{video_id}: {text!r:.80}")
             else:
                 asked.append(question)
-    files.require_questions(path, sum(map(len, questions.values())))
-    _report(path, questions, malformed)
-    n_malformed = len(malformed)
+    categories = [asked["category"] for of_video in questions.values() for asked in of_video]
+    files.check_categories(path, categories, GROUP_OF)
+    n_malformed, n_strings = len(malformed), len(malformed) + len(categories)
+    if malformed:
+        logger.warning(
+            f"{path}: {n_malformed:,} of {n_strings:,} strings are not category*question*answer "
+            "with the answer yes or no and are left out, such as "
+            f"{', '.join(malformed[:_N_SHOWN])}"
+        )
+    empty = [video_id for video_id, asked in questions.items() if not asked]
+    if empty:
+        logger.warning(
+            f"{path}: {len(empty):,} videos have no question and are left out, such as "
+            f"{', '.join(empty[:_N_SHOWN])}"
+        )
     return [
         {"video_id": video_id, "questions": asked, "n_malformed_in_file": n_malformed}
         for video_id, asked in questions.items()
@@ -134,31 +145,9 @@ def _select(rows: Sequence[files.Row], keep: files.Keep) -> Iterator[files.Row]:
             yield {**row, "qa": kept}
 
 
-def _report(
-    path: Path, questions: Mapping[str, list[dict[str, str]]], malformed: Sequence[str]
-) -> None:
-    """Log what was left out, and categories that the paper does not name."""
-    n_strings = sum(map(len, questions.values())) + len(malformed)
-    empty = [video_id for video_id, asked in questions.items() if not asked]
-    categories = {question["category"] for asked in questions.values() for question in asked}
-    other = sorted(categories - set(GROUP_OF))
-    findings = {
-        f"{len(malformed):,} of {n_strings:,} strings are not category*question*answer with the "
-        "answer yes or no and are left out, such as": malformed,
-        f"{len(empty):,} videos have no question and are left out, such as": empty,
-        f"{len(other):,} categories that the paper does not name count overall and in no "
-        "group:": other,
-    }
-    for finding, names in findings.items():
-        if names:
-            logger.warning("{}: {} {}", path, finding, ", ".join(names[:_N_SHOWN]))
-
-
 class VCapsBench(Benchmark[Question, AgreementJudgement]):
     """``ar``, ``ir`` and ``cr`` over all questions, the 4 groups and the 21 categories."""
 
-    name = "vcapsbench"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     question_file = files.of_json_lines(lambda _fields: FILE, _select)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, get_args
 
 from loguru import logger
@@ -70,7 +69,8 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
         for where, row in read_located(path)
         for video_id, pairs in row.items()
     }
-    files.require_questions(path, len(questions))
+    if not questions:
+        raise DataError(f"{path}: expected at least one video with questions, the file has none")
     return questions
 
 
@@ -187,8 +187,6 @@ def _score_of(judgement: MatchJudgement) -> tuple[float | None]:
 class Vdc(Benchmark[Question, MatchJudgement]):
     """An answer from the caption to each question, and its match with the gold answer."""
 
-    name = "vdc"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = questions_file(ASPECTS[0])
     question_file = files.of_json_lines(lambda fields: questions_file(fields["aspect"]), _select)
@@ -250,8 +248,6 @@ class VdcRouge(Vdc):
 class WithReferences(Benchmark[Q, J]):
     """VDC's captions compared as a whole with the reference captions of their aspect."""
 
-    name = "vdc"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = REFERENCES
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nan
-from pathlib import Path
 from typing import Final, get_args
 
 from caption_facts.protocol import (
@@ -84,8 +83,6 @@ _F1: Final = of_sums(_f1, lambda verdict: [float(verdict == counted) for counted
 class CaptionFacts(Benchmark[Reference, FactJudgement]):
     """Facts of captions and references, looked for in the other text."""
 
-    name = "toy"
-    folder = Path(__file__).parent
     source = SOURCE
     probe_file = FILE
     tasks = {

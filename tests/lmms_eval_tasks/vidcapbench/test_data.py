@@ -90,7 +90,7 @@ def test_categories_are_compared_without_case_and_underscores(
     ]
     warnings = [line for line in logged if "WARNING" in line]
     assert len(warnings) == 1
-    assert "1 pairs" in warnings[0]
+    assert "1 questions" in warnings[0]
     assert "video sound / music" in warnings[0]
 
 
