@@ -188,7 +188,7 @@ class Benchmark(Generic[Q, J]):
         if "source" in vars(cls):
             cls.name = cls.source.benchmark
 
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
+    def read(self, settings: DataSettings, task: Task, /) -> list[dict[str, object]]:
         """Return the documents of a task.
 
         Raises:
@@ -196,7 +196,7 @@ class Benchmark(Generic[Q, J]):
         """
         raise NotImplementedError
 
-    def questions(self, doc: Doc) -> Sequence[Q]:
+    def questions(self, doc: Doc, /) -> Sequence[Q]:
         """Return the questions about a document's video."""
         raise NotImplementedError
 
@@ -226,34 +226,34 @@ class Benchmark(Generic[Q, J]):
         """Return the text that a captioner is asked with about a document's video."""
         return prompts.text(*self.task_of(doc).prompt(doc))
 
-    def question_text(self, question: Q) -> str:
+    def question_text(self, question: Q, /) -> str:
         """Return what distinguishes a question from the others about its video; may be empty."""
         return getattr(question, "question", "")
 
-    def unseen(self, question: Q) -> Q:
+    def unseen(self, question: Q, /) -> Q:
         """Return the same question without its video, for estimates."""
         return question
 
-    def file_name(self, name: str) -> str:
+    def file_name(self, name: str, /) -> str:
         """Return the name below the folder of videos, from the last of ``name_fields``."""
         return name
 
-    def groups(self, doc: Doc, question: Q, judgement: J | None) -> Mapping[str, str]:  # noqa: ARG002
+    def groups(self, doc: Doc, question: Q, judgement: J | None, /) -> Mapping[str, str]:  # noqa: ARG002
         """Return the group that a question counts in, by section of the breakdown.
 
         ``judgement`` is ``None`` if the question was not judged.
         """
         return {}
 
-    def fields(self, doc: Doc, caption: str | None) -> Mapping[str, object]:  # noqa: ARG002
+    def fields(self, doc: Doc, caption: str | None, /) -> Mapping[str, object]:  # noqa: ARG002
         """Return further facts of a document and its caption, for metrics and breakdown."""
         return {}
 
-    def extras(self, judgements: Sequence[J], fields: Mapping[str, object]) -> Mapping[str, str]:  # noqa: ARG002
+    def extras(self, judgements: Sequence[J], fields: Mapping[str, object], /) -> Mapping[str, str]:  # noqa: ARG002
         """Return further fields of the signature, from a caption's judgements and its fields."""
         return {}
 
-    def summary(self, records: Sequence[CaptionRecord]) -> Mapping[str, object]:  # noqa: ARG002
+    def summary(self, records: Sequence[CaptionRecord], /) -> Mapping[str, object]:  # noqa: ARG002
         """Return what a breakdown shows on top, next to the numbers."""
         return {}
 

@@ -209,13 +209,12 @@ class CapQuiz(Benchmark[Question, QuizJudgement]):
     )
     output_tokens = {"capquiz_answer": 2}
 
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
-        """Return the rows of the file."""
-        return [{**row, **task.fields} for row in read_videos(settings)]
-
-    def questions(self, doc: Doc) -> list[Question]:
-        """Return the quiz."""
-        return [Question(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]]
+    read = staticmethod(
+        lambda settings, task: [{**row, **task.fields} for row in read_videos(settings)]
+    )
+    questions = staticmethod(
+        lambda doc: [Question(**{**q, "options": tuple(q["options"])}) for q in doc["questions"]]
+    )
 
     def groups(
         self, doc: Doc, question: Question, _judgement: QuizJudgement | None

@@ -16,7 +16,6 @@ from lmms_eval_captions.judges.protocols.caption_qa import ChoiceJudgement, Choi
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
-    Doc,
     Task,
     pooled,
     read_plain_yaml,
@@ -236,22 +235,19 @@ class CaptionQA(Benchmark[ChoiceQuestion, ChoiceJudgement]):
     silent = staticmethod(lambda question, run: (protocol.silent_choice(question, run),))
     output_tokens = {"caption_qa_answer": 2}
 
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
-        """Return the videos of a set."""
-        name = task.fields["set"]
-        return [{**video, "set": name} for video in read_set(settings, name)]
-
-    def questions(self, doc: Doc) -> list[ChoiceQuestion]:
-        """Return the questions about a video."""
-        return [
+    read = staticmethod(
+        lambda settings, task: [
+            {**video, **task.fields} for video in read_set(settings, task.fields["set"])
+        ]
+    )
+    questions = staticmethod(
+        lambda doc: [
             ChoiceQuestion(**{**row, "options": tuple(row["options"])}) for row in doc["questions"]
         ]
-
-    def groups(
-        self, doc: Doc, question: ChoiceQuestion, _judgement: ChoiceJudgement | None
-    ) -> dict[str, str]:
-        """Return type of the question and category of the video."""
-        return {"types": question.category, "videos": doc["group"]}
+    )
+    groups = staticmethod(
+        lambda doc, question, _judgement: {"types": question.category, "videos": doc["group"]}
+    )
 
 
 CAPTION_QA: Final = CaptionQA()

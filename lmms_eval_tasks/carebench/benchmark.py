@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols import events as protocol
 from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
-from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_clips
 from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
@@ -51,18 +50,15 @@ class CareBench(Benchmark[Reference, EventJudgement]):
         "events_extract": 90, "events_relation": 50, "objects_extract": 90, "objects_relation": 70,
     }  # fmt: skip
 
-    def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
-        """Return the clips of the official file."""
-        path = find_file(settings, SOURCE, FILE)
-        return read_clips(path, _clip, expected="video, caption, events and objects")
-
-    def questions(self, doc: Doc) -> list[Reference]:
-        """Return the human caption twice: with its events, and with its objects."""
-        return [Reference(tuple(doc[kind]), doc["reference"], kind) for kind in _KINDS]
-
-    def question_text(self, question: Reference) -> str:
-        """Return the kind."""
-        return question.kind
+    read = staticmethod(
+        lambda settings, _task: read_clips(
+            find_file(settings, SOURCE, FILE), _clip, expected="video, caption, events and objects"
+        )
+    )
+    questions = staticmethod(
+        lambda doc: [Reference(tuple(doc[kind]), doc["reference"], kind) for kind in _KINDS]
+    )
+    question_text = staticmethod(lambda question: question.kind)
 
 
 def _clip(row: Any) -> dict[str, object]:  # noqa: ANN401 - a row of the file

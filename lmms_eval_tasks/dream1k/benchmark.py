@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols import events as protocol
 from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
-from lmms_eval_captions.judges.settings import DataSettings
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Doc, Task
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_clips
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
@@ -58,29 +57,24 @@ class Dream1k(Benchmark[Reference, EventJudgement]):
     silent = staticmethod(protocol.silent_events)
     output_tokens = {"events_extract": 90, "events_relation": 50}
 
-    def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
-        """Return the clips of the official file."""
-        path = find_file(settings, SOURCE, FILE)
-        return read_clips(path, _clip, expected="dataset, idx, messages and extra_info.events")
-
-    def questions(self, doc: Doc) -> list[Reference]:
-        """Return the reference with its events as the one question."""
-        return [Reference(tuple(doc["events"]), doc["reference"])]
-
-    def groups(
-        self, doc: Doc, _question: Reference, _judgement: EventJudgement | None
-    ) -> dict[str, str]:
-        """Return source and buckets of the clip."""
-        return {
+    read = staticmethod(
+        lambda settings, _task: read_clips(
+            find_file(settings, SOURCE, FILE),
+            _clip,
+            expected="dataset, idx, messages and extra_info.events",
+        )
+    )
+    questions = staticmethod(lambda doc: [Reference(tuple(doc["events"]), doc["reference"])])
+    groups = staticmethod(
+        lambda doc, _question, _judgement: {
             "sources": doc["source"],
             "events": EVENT_BUCKETS[bisect_left((3, 5, 7), len(doc["events"]))],
             "shots": COUNT_BUCKETS[bisect_left((1, 2, 3), doc["n_shots"])],
             "subjects": COUNT_BUCKETS[bisect_left((1, 2, 3), doc["n_subjects"])],
         }
-
-    def fields(self, doc: Doc, _caption: str | None) -> dict[str, object]:
-        """Return the source, within which clips are averaged."""
-        return {"source": doc["source"]}
+    )
+    # Clips are averaged within their source.
+    fields = staticmethod(lambda doc, _caption: {"source": doc["source"]})
 
 
 def _clip(row: Any) -> dict[str, object]:  # noqa: ANN401 - a row of the file

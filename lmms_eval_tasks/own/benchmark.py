@@ -150,14 +150,8 @@ class OwnRating(Benchmark[ShownVideo, RatingsJudgement]):
         silent=frozenset({"/".join(str(LOWEST) for _ in rating.DIMENSIONS)}),
     )
     output_tokens = {rating.PROMPT: 200}
-
-    def questions(self, doc: Doc) -> list[ShownVideo]:
-        """Return the one question."""
-        return [ShownVideo(partial(_shown, doc))]
-
-    def unseen(self, question: ShownVideo) -> ShownVideo:
-        """Return the same question without its video."""
-        return replace(question, frames=lambda n_frames: [gveval_tasks.NO_PICTURE] * n_frames)
+    questions = staticmethod(lambda doc: [ShownVideo(partial(_shown, doc))])
+    unseen = staticmethod(lambda _question: ShownVideo(lambda n: [gveval_tasks.NO_PICTURE] * n))
 
 
 OWN_GVEVAL: Final = OwnGVeval()

@@ -9,10 +9,8 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols import missed_events as protocol
 from lmms_eval_captions.judges.protocols.missed_events import BaseEvents, ErrorJudgement
-from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
-    Doc,
     Metric,
     Task,
     over_questions,
@@ -77,14 +75,12 @@ class Salmonn2(Benchmark[BaseEvents, ErrorJudgement]):
     silent = staticmethod(lambda question, run: (protocol.silent_errors(question, run),))
     output_tokens = {"salmonn2_errors": 350}
 
-    def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
-        """Return the clips of the official file."""
-        path = find_file(settings, SOURCE, FILE)
-        return read_clips(path, _clip, expected="a video and a list of its events")
-
-    def questions(self, doc: Doc) -> list[BaseEvents]:
-        """Return the base events as the one question."""
-        return [BaseEvents(tuple(doc["events"]))]
+    read = staticmethod(
+        lambda settings, _task: read_clips(
+            find_file(settings, SOURCE, FILE), _clip, expected="a video and a list of its events"
+        )
+    )
+    questions = staticmethod(lambda doc: [BaseEvents(tuple(doc["events"]))])
 
 
 def _clip(row: Any) -> dict[str, object]:  # noqa: ANN401 - a row of the file

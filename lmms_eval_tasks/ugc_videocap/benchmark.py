@@ -9,10 +9,8 @@ from typing import Any, Final
 
 from lmms_eval_captions.judges.protocols import caption_rating as protocol
 from lmms_eval_captions.judges.protocols.caption_rating import HumanCaption, RatingJudgement
-from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import (
     Benchmark,
-    Doc,
     Metric,
     Task,
     over_videos,
@@ -82,14 +80,15 @@ class UgcVideoCap(Benchmark[HumanCaption, RatingJudgement]):
     silent = staticmethod(lambda question, run: (protocol.silent_rating(question, run),))
     output_tokens = {"ugc_rating": 25}
 
-    def read(self, settings: DataSettings, _task: Task) -> list[dict[str, object]]:
-        """Return the clips of the official file."""
-        path = find_file(settings, SOURCE, FILE)
-        return read_clips(path, _clip, expected="video_id, path and answer", under="samples")
-
-    def questions(self, doc: Doc) -> list[HumanCaption]:
-        """Return the human caption as the one question."""
-        return [HumanCaption(doc["reference"])]
+    read = staticmethod(
+        lambda settings, _task: read_clips(
+            find_file(settings, SOURCE, FILE),
+            _clip,
+            expected="video_id, path and answer",
+            under="samples",
+        )
+    )
+    questions = staticmethod(lambda doc: [HumanCaption(doc["reference"])])
 
 
 def _clip(sample: Any) -> dict[str, object]:  # noqa: ANN401 - a sample of the file

@@ -23,7 +23,6 @@ from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipPr
 from lmms_eval_captions.lmms_eval_tasks.data import files
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import DENOMINATOR, NEITHER, NUMERATOR
-from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
 from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, vcapsbench_ir
 
 SOURCE: Final = Source(
@@ -194,13 +193,8 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
     )
     output_tokens = {"vcapsbench_answer": 25}
 
-    def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:  # noqa: ARG002
-        """Return the videos that have questions."""
-        return read_videos(settings)
-
-    def questions(self, doc: Doc) -> list[Question]:
-        """Return the questions of the official file."""
-        return [Question(**question) for question in doc["questions"]]
+    read = staticmethod(lambda settings, _task: read_videos(settings))
+    questions = staticmethod(lambda doc: [Question(**asked) for asked in doc["questions"]])
 
     def groups(
         self, _doc: Doc, question: Question, _judgement: AgreementJudgement | None
@@ -210,13 +204,10 @@ class VCapsBench(Benchmark[Question, AgreementJudgement]):
         group = {"groups": GROUP_OF[category]} if category in GROUP_OF else {}
         return {**group, "categories": category}
 
-    def fields(self, doc: Doc, _caption: str | None) -> dict[str, object]:
-        """Return the file's number of malformed questions."""
-        return {"n_malformed_in_file": doc["n_malformed_in_file"]}
-
-    def summary(self, records: Sequence[CaptionRecord]) -> dict[str, object]:
-        """Return the file's number of malformed questions, which every record has."""
-        return {"n_malformed": records[0].fields["n_malformed_in_file"]}
+    fields = staticmethod(lambda doc, _caption: {"n_malformed_in_file": doc["n_malformed_in_file"]})
+    summary = staticmethod(
+        lambda records: {"n_malformed": records[0].fields["n_malformed_in_file"]}
+    )
 
 
 VCAPSBENCH: Final = VCapsBench()

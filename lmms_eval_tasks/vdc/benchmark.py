@@ -200,6 +200,7 @@ class Vdc(Benchmark[Question, MatchJudgement]):
     silent = staticmethod(lambda question, run: [protocol.silent_judgement(question, run)])
     judge_check = check_of_answers({"yes": 1.0}, silent=["no"])
     output_tokens = {"vdc_answer": 12, "vdc_match": 14}
+    questions = staticmethod(lambda doc: [Question(**pair) for pair in doc["questions"]])
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return the videos by their ids: so ``--limit`` takes the same ones in every aspect.
@@ -212,10 +213,6 @@ class Vdc(Benchmark[Question, MatchJudgement]):
             {"video_id": video_id, "aspect": aspect, "questions": list(questions[video_id])}
             for video_id in sorted(questions, key=lambda name: (name in _NOT_IN_ALL, name))
         ]
-
-    def questions(self, doc: Doc) -> list[Question]:
-        """Return the pairs of the official file."""
-        return [Question(**pair) for pair in doc["questions"]]
 
     def groups(
         self, doc: Doc, question: Question, _judgement: MatchJudgement | None
@@ -285,10 +282,7 @@ class Vdd(WithReferences[Comparison, WholeJudgement]):
         silent=frozenset({"no"}),
     )
     output_tokens = {"vdc_vdd": 14}
-
-    def questions(self, doc: Doc) -> list[Comparison]:
-        """Return the one comparison."""
-        return [Comparison(doc["reference"])]
+    questions = staticmethod(lambda doc: [Comparison(doc["reference"])])
 
 
 VDC: Final = Vdc()

@@ -19,7 +19,7 @@ from loguru import logger
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import WordsJudgement
-from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Metric, Task, Videos, over_videos
+from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, Task, Videos, over_videos
 from lmms_eval_captions.lmms_eval_tasks.common import classic_metrics as words
 from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import has_java
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
@@ -171,16 +171,13 @@ class VdcClassic(WithReferences[WordsQuestion, WordsJudgement]):
     headline = "rouge_l"
     headline_means = "ROUGE-L in % of captions and reference captions, without a judge"
     measure = staticmethod(_submit)
+    questions = staticmethod(lambda doc: [WordsQuestion(**doc)])
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return the documents; warn if there is no Java."""
         if not has_java():
             logger.warning("{}: {}", task.name, _NO_JAVA)
         return super().read(settings, task)
-
-    def questions(self, doc: Doc) -> list[WordsQuestion]:
-        """Return the one question."""
-        return [WordsQuestion(doc["video_id"], doc["aspect"], doc["reference"])]
 
     def extras(
         self, judgements: Sequence[WordsJudgement], _fields: Mapping[str, object]

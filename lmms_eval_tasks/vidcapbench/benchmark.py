@@ -273,6 +273,24 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
     silent = staticmethod(lambda question, run: [protocol.silent_judgement(question, run)])
     judge_check = check_of_answers({"correct": 1.0, "partial": 0.5}, silent=["neutral", "wrong"])
     output_tokens = {"vidcapbench_answer": 12, "vidcapbench_judge": 60}
+    questions = staticmethod(
+        lambda doc: [
+            Question(
+                pair["question"],
+                pair["answer"],
+                dimension=pair["primary_category"],
+                sub_category=pair["sub_category"],
+            )
+            for pair in doc["questions"]
+        ]
+    )
+    groups = staticmethod(
+        lambda _doc, question, _judgement: {
+            "dimensions": question.dimension,
+            "sub_categories": question.sub_category,
+        }
+    )
+    file_name = staticmethod(lambda name: name.replace("\\", "/"))
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return all videos, also those without questions: their captions' tokens count."""
@@ -282,27 +300,9 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
             for video in read_videos(settings, subset)
         ]
 
-    def file_name(self, name: str) -> str:
-        """Return the path of a video, which may be written with backslashes."""
-        return name.replace("\\", "/")
-
-    def questions(self, doc: Doc) -> list[Question]:
-        """Return the pairs of the official file."""
-        return [
-            Question(
-                pair["question"],
-                pair["answer"],
-                dimension=pair["primary_category"],
-                sub_category=pair["sub_category"],
-            )
-            for pair in doc["questions"]
-        ]
-
-    def groups(
-        self, _doc: Doc, question: Question, _judgement: CorrectnessJudgement | None
-    ) -> dict[str, str]:
-        """Return the dimension and the subcategory."""
-        return {"dimensions": question.dimension, "sub_categories": question.sub_category}
+    extras = staticmethod(
+        lambda _judgements, fields: {"con": UNAVAILABLE if "con_reason" in fields else "t5"}
+    )
 
     def fields(self, _doc: Doc, caption: str | None) -> dict[str, object]:
         """Return the caption's number of T5 tokens, or why it is not known."""
@@ -311,12 +311,6 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
             "n_tokens": None if counter is None or caption is None else counter(caption),
             **({} if reason is None else {"con_reason": reason}),
         }
-
-    def extras(
-        self, _judgements: Sequence[CorrectnessJudgement], fields: Mapping[str, object]
-    ) -> dict[str, str]:
-        """Return the tokenizer of ``con``."""
-        return {"con": UNAVAILABLE if "con_reason" in fields else "t5"}
 
     def summary(self, records: Sequence[CaptionRecord]) -> dict[str, object]:
         """Return the mean number of tokens."""
