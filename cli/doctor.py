@@ -180,7 +180,9 @@ def _software() -> Iterator[Finding]:
     if has_eval and importlib.util.find_spec("decord") is None:
         yield Finding("missing", topic, "decord, which only video_reader=decord needs")
     if shutil.which("java") is None:
-        yield Finding("missing", topic, "java, which METEOR and meta-eval's classic metrics need")
+        yield Finding(
+            "missing", topic, "java, which vdc_classic and meta-eval's classic metrics need"
+        )
 
 
 def _cache(settings: Settings) -> Finding:

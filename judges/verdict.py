@@ -68,7 +68,7 @@ class WordsJudgement(Judgement):
     """The words of a caption compared with those of a reference caption, without a judge."""
 
     reference: str
-    tokenizer: Literal["ptb", "plain"]
+    tokenizer: Literal["ptb"]
     """Splits both texts into words."""
     cider: float
     """In [0, 10]."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import shutil
 import subprocess
 import threading
@@ -27,15 +26,6 @@ _ADVICE: Final = (
     "check that `java -version` works, that 2 GiB of memory are free, and that its package folder "
     "can be written"
 )
-_PLAIN: Final = re.compile(
-    r"can(?=not\b)|\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+(?:[-.,/&]\w+|'(?!(?:s|m|d|re|ve|ll)\b)\w+)*|[^\w\s]"
-)
-"""Words, numbers and endings such as ``'s``, approximately; other characters one by one."""
-_PUNCTUATION: Final = frozenset(".,?!:;-'`\"\u2018\u201c\u201d\u2013\u2014\u2026")
-_BRACKETS: Final = dict(
-    zip("()[]{}", ("-lrb-", "-rrb-", "-lsb-", "-rsb-", "-lcb-", "-rcb-"), strict=True)
-)
-"""Tokens of the PTB tokenizer that pycocoevalcap keeps, as it removes only those in capitals."""
 _METEOR_LOCK: Final = threading.Lock()
 _MOST_S: Final = 120.0
 """Seconds that METEOR may take for one caption. It takes a few for 3,000 words, and never ends for
@@ -44,14 +34,9 @@ _START_S: Final = 900.0
 """Seconds that its Java program may take to start on a busy machine."""
 
 
-def has_java() -> bool:
-    """Return if there is a Java runtime on the path."""
-    return shutil.which("java") is not None
-
-
 def require_java() -> None:
-    """Raise :class:`DataError` if there is no Java runtime."""
-    if not has_java():
+    """Raise :class:`DataError` if there is no Java runtime on the path."""
+    if shutil.which("java") is None:
         raise DataError(
             "BLEU, ROUGE-L, METEOR and CIDEr need Java for the PTB tokenizer and METEOR, and there "
             "is no `java` on the path; install a Java runtime, for example with "
@@ -76,33 +61,11 @@ def ptb_words(texts: Sequence[str]) -> list[str]:
         return []
     try:
         words = PTBTokenizer().tokenize(lines)
-    except _FAILURES as error:
+        return [words[index][0] for index in lines]
+    except (*_FAILURES, KeyError) as error:
         raise DataError(
             f"the PTB tokenizer of pycocoevalcap failed: {error!r}; {_ADVICE}"
         ) from error
-    if len(words) != len(lines):
-        raise DataError(
-            f"the PTB tokenizer of pycocoevalcap gave {len(words)} of {len(lines)} texts; {_ADVICE}"
-        )
-    return [words[index][0] for index in lines]
-
-
-def plain_words(texts: Sequence[str]) -> list[str]:
-    """Return each text's words in lower case between single spaces, without Java.
-
-    They are those of the PTB tokenizer for most texts, but not for all.
-
-    >>> plain_words(["The dog's 1.5-ton cart, it doesn't (really) move."])
-    ["the dog 's 1.5-ton cart it does n't -lrb- really -rrb- move"]
-    """
-    return [
-        " ".join(
-            _BRACKETS.get(word, word)
-            for word in _PLAIN.findall(whole(text).lower().replace("\u2019", "'"))
-            if word not in _PUNCTUATION
-        )
-        for text in texts
-    ]
 
 
 def bleu_counts(candidate: str, references: Sequence[str]) -> tuple[int, ...]:

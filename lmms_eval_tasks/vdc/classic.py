@@ -21,7 +21,6 @@ from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.judges.verdict import WordsJudgement
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Metric, Task, Videos, over_videos
 from lmms_eval_captions.lmms_eval_tasks.common import classic_metrics as words
-from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import has_java
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.ratios import SumsOf, of_sums
 from lmms_eval_captions.lmms_eval_tasks.records import CaptionRecord
@@ -37,11 +36,6 @@ from lmms_eval_captions.metrics.captioning import bleu, meteor
 _MANY: Final = 200
 """Number of captions from which on a message announces that measuring them takes a while."""
 _NO_METEOR: Final = "METEOR could not be run"
-_NO_JAVA: Final = (
-    "there is no Java, so METEOR is not computed (N/A), and texts are split into words without the "
-    "PTB tokenizer (tokenizer:plain in the signature), which may move the other metrics a little; "
-    "install one, for example with `apt install default-jre-headless`"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +80,8 @@ def _measure(aspect: str, rows: Sequence[_Row]) -> None:
     try:
         texts = read_references(data_settings(), aspect)
         texts |= {question.video_id: question.reference for question, *_ in rows}
-        if not has_java():
-            THIS_RUN.warn(f"vdc_classic: {_NO_JAVA}")
         captions = [caption for _, caption, _ in rows]
-        split = words.ptb_words if has_java() else words.plain_words
-        texts_and_captions = split([*texts.values(), *captions])
+        texts_and_captions = words.ptb_words([*texts.values(), *captions])
     except DataError as error:
         for *_, future in rows:
             future.set_exception(error)
@@ -106,7 +97,7 @@ def _measure(aspect: str, rows: Sequence[_Row]) -> None:
             WordsJudgement(
                 run=0,
                 reference=question.reference,
-                tokenizer="ptb" if has_java() else "plain",
+                tokenizer="ptb",
                 cider=ciders[question.video_id],
                 rouge_l=words.rouge_of_words(candidate, reference),
                 bleu=words.bleu_counts(candidate, reference),
@@ -119,8 +110,6 @@ def _meteors(
     candidates: Mapping[str, str], references: Mapping[str, str]
 ) -> dict[str, tuple[float, ...]]:
     """Return METEOR's statistics by video, none if it cannot run."""
-    if not has_java():
-        return {}
     try:
         statistics = words.meteor_statistics(
             list(candidates.values()), [[references[name]] for name in candidates]
@@ -174,9 +163,8 @@ class VdcClassic(WithReferences[WordsQuestion, WordsJudgement]):
     questions = staticmethod(lambda doc: [WordsQuestion(**doc)])
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
-        """Return the documents; warn if there is no Java."""
-        if not has_java():
-            logger.warning("{}: {}", task.name, _NO_JAVA)
+        """Return the documents; fail now if there is no Java."""
+        words.require_java()
         return super().read(settings, task)
 
     def extras(

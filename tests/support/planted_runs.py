@@ -31,7 +31,7 @@ def _words(n: int) -> WordsJudgement:
     return WordsJudgement(
         run=0,
         reference="",
-        tokenizer="plain",
+        tokenizer="ptb",
         cider=n / 2,
         rouge_l=n / 10,
         bleu=(10, 10, *n_grams, *(n - order for order in range(len(n_grams)))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,11 +20,7 @@ from breakdowns import kept_breakdown
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.settings import data_settings
 from lmms_eval_captions.lmms_eval_tasks.common import classic_metrics
-from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import (
-    meteor_statistics,
-    plain_words,
-    ptb_words,
-)
+from lmms_eval_captions.lmms_eval_tasks.common.classic_metrics import meteor_statistics, ptb_words
 from lmms_eval_captions.lmms_eval_tasks.judging.session import SESSION
 from lmms_eval_captions.lmms_eval_tasks.judging.this_run import THIS_RUN
 from lmms_eval_captions.lmms_eval_tasks.records import PendingRecord
@@ -50,10 +47,20 @@ CAPTIONS = {
 }
 
 
+def _split(texts: Sequence[str]) -> list[str]:
+    return [" ".join(re.findall(r"[\w']+", text.lower())) for text in texts]
+
+
+def _no_meteor(*_texts: object) -> list[tuple[float, ...]]:
+    raise DataError("METEOR failed")
+
+
 @pytest.fixture
 def no_java(bench: pytest.MonkeyPatch) -> None:
-    """A machine without Java: nothing is started, and nothing waited for."""
-    bench.setenv("PATH", "/nowhere")
+    """Words without the PTB tokenizer, and no METEOR: nothing is started, nothing waited for."""
+    bench.setattr(classic_metrics, "require_java", lambda: None)
+    bench.setattr(classic_metrics, "ptb_words", _split)
+    bench.setattr(classic_metrics, "meteor_statistics", _no_meteor)
 
 
 @pytest.fixture
@@ -155,7 +162,7 @@ def _own_cider(
 def test_scores_are_those_worked_here(bench: pytest.MonkeyPatch) -> None:
     """BLEU over all captions together, ROUGE-L and CIDEr as means over them, all times 100."""
     scores = _scores(_process(CAPTIONS), "rouge_l", "cider", "bleu_1", "bleu_4")
-    words = {video: plain_words([CAPTIONS[video], REFERENCES[video]]) for video in CAPTIONS}
+    words = {video: _split([CAPTIONS[video], REFERENCES[video]]) for video in CAPTIONS}
     pairs = [(own.split(), other.split()) for own, other in words.values()]
     references = [other for _, other in pairs]
     assert scores == pytest.approx({
@@ -221,30 +228,35 @@ def test_nobody_is_asked_and_no_judge_needed(bench: pytest.MonkeyPatch) -> None:
     items = _process(CAPTIONS)
     assert _scores(items, "rouge_l")["rouge_l"] > 0
     signature = signature_of_items(items["unscored"])
-    assert signature.startswith("vdc_classic_camera|judge:none|runs:1|protocol:1|tokenizer:plain|")
+    assert signature.startswith("vdc_classic_camera|judge:none|runs:1|protocol:1|tokenizer:ptb|")
     assert SESSION.totals().calls == n_before
     assert not SESSION._engines
     assert hooks.aggregate_unscored(items["unscored"]) == 0
 
 
 @pytest.mark.usefixtures("no_java")
-def test_without_java_meteor_is_not_available_and_the_rest_stands(
+def test_if_meteor_fails_it_is_not_available_and_the_rest_stands(
     bench: pytest.MonkeyPatch, logged: list[str]
 ) -> None:
-    """The signature says which words were counted; the run's end says what to install."""
-    _documents()
+    """The signature says so, and the run's end why."""
     items = _process(CAPTIONS)
     scores = _scores(items)
     assert [name for name, score in scores.items() if isnan(score)] == ["meteor"]
     signature = Signature.parse(signature_of_items(items["unscored"]))
-    assert signature.fields["tokenizer"] == "plain"
     assert signature.unavailable == {"meteor"}
-    assert any("default-jre-headless" in line for line in logged if line.startswith("WARNING"))
-    assert any("METEOR is not computed (N/A)" in warning for warning in THIS_RUN.warnings)
+    assert any("METEOR failed" in line for line in logged if line.startswith("WARNING"))
+    assert any("METEOR could not be run" in warning for warning in THIS_RUN.warnings)
     hooks.aggregate("cider")(items["cider"])
     overall = kept_breakdown("vdc_classic_camera")["overall"]["all"]
     assert overall["meteor"] is None
     assert overall["bleu_4"] == pytest.approx(scores["bleu_4"])
+
+
+def test_without_java_nothing_is_read(bench: pytest.MonkeyPatch) -> None:
+    """The message says what to install, before anything is captioned."""
+    bench.setenv("PATH", "/nowhere")
+    with pytest.raises(DataError, match="default-jre-headless"):
+        _documents()
 
 
 @pytest.mark.usefixtures("no_java")
@@ -280,11 +292,11 @@ def test_a_program_that_fails_leaves_captions_unscored_with_the_reason(
         raise DataError("the PTB tokenizer failed; check that `java -version` works")
 
     with bench.context() as patch:
-        patch.setattr(classic_metrics, "plain_words", fail)
+        patch.setattr(classic_metrics, "ptb_words", fail)
         items = _process(CAPTIONS)
         assert hooks.aggregate_unscored(items["unscored"]) == 4
         assert "`java -version`" in str(items["rouge_l"][0].wait()["reasons"])
-        patch.setattr(classic_metrics, "plain_words", lambda _texts: [])
+        patch.setattr(classic_metrics, "ptb_words", lambda _texts: [])
         items = _process(CAPTIONS)
         assert hooks.aggregate_unscored(items["unscored"]) == 4
         reasons = [next(iter(item.wait()["reasons"])) for item in items["rouge_l"]]  # type: ignore[call-overload]
