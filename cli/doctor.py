@@ -38,10 +38,10 @@ from lmms_eval_captions.judges.settings import (
 )
 from lmms_eval_captions.lmms_eval_tasks.dependencies import DISTRIBUTION, direct_dependencies
 from lmms_eval_captions.lmms_eval_tasks.registry import tasks_path as folder_of_tasks
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import split_address
 from lmms_eval_captions.lmms_eval_tasks.sampling.plans import (
     can_be_sampled,
     cheap_judge,
-    name_of,
     sample_words,
 )
 from lmms_eval_captions.lmms_eval_tasks.sentence import sentence
@@ -140,7 +140,7 @@ def _setting(variable: Variable, environ: Mapping[str, str]) -> Finding:
         urls = [url.strip() for url in text.split(",")]
         text = ", ".join(redact_url(url) if is_http(url) else "[no URL]" for url in urls)
     elif name == "LMMS_CAPTIONS_CHEAP_JUDGE":
-        model = name_of(text)
+        model = split_address(text)[0]
         text = model if not re.search("://|#|,", model) else "[no model's name]"
     return Finding("ok", "setting", f"{name} = {text}")
 

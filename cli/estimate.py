@@ -27,7 +27,8 @@ from lmms_eval_captions.lmms_eval_tasks.judging.expected import (
     TaskEstimate,
 )
 from lmms_eval_captions.lmms_eval_tasks.results.text_table import text_table
-from lmms_eval_captions.lmms_eval_tasks.sampling.plans import FEW, can_be_sampled, name_of
+from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import split_address
+from lmms_eval_captions.lmms_eval_tasks.sampling.plans import FEW, can_be_sampled
 from lmms_eval_captions.lmms_eval_tasks.sentence import MOST, sentence
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, tasks_of
 
@@ -210,8 +211,8 @@ def _remarks(result: Estimate, prices: Prices) -> Iterator[str]:
         fewer = ", if half of the verdicts are right; fewer if most or hardly any are."
         if cheap:
             fewer = (
-                f", and fewer the closer {name_of(cheap)} is to the judge; it is asked everything "
-                "and not counted here."
+                f", and fewer the closer {split_address(cheap)[0]} is to the judge; it is asked "
+                "everything and not counted here."
             )
         yield (
             f"LMMS_CAPTIONS_PRECISION={precision:g}: the table counts all questions. Of shares in "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from loguru import logger
@@ -22,23 +22,20 @@ def locked(path: Path, what: str) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
-    lock = FileLock(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
         try:
-            lock.acquire(timeout=1)
-        except Timeout:
-            logger.info(f"Waiting for the process that makes {what}")
-            lock.acquire()
-    except OSError as error:
-        raise DataError(
-            f"{path.parent} cannot be written: {error}; set LMMS_CAPTIONS_CACHE to a folder that "
-            "can be"
-        ) from error
-    try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                held.enter_context(FileLock(path, timeout=1))
+            except Timeout:
+                logger.info(f"Waiting for the process that makes {what}")
+                held.enter_context(FileLock(path))
+        except OSError as error:
+            raise DataError(
+                f"{path.parent} cannot be written: {error}; set LMMS_CAPTIONS_CACHE to a folder "
+                "that can be"
+            ) from error
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager
@@ -53,20 +50,17 @@ def only_one(folder: Path, *, named: Path, doing: str, option: str) -> Iterator[
     """
     from filelock import FileLock, Timeout
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder / ".lock", timeout=0)
-        lock.acquire()
-    except Timeout as error:
-        raise SettingsError(
-            f"{option}: another process {doing} in {str(named)!r}; wait until it ends, or name "
-            "another folder"
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"{folder}: cannot be written: {error}; name another folder with {option}"
-        ) from error
-    try:
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(folder / ".lock", timeout=0))
+        except Timeout as error:
+            raise SettingsError(
+                f"{option}: another process {doing} in {str(named)!r}; wait until it ends, or name "
+                "another folder"
+            ) from error
+        except OSError as error:
+            raise DataError(
+                f"{folder}: cannot be written: {error}; name another folder with {option}"
+            ) from error
         yield
-    finally:
-        lock.release()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain
@@ -87,7 +87,7 @@ def task_groups() -> dict[str, tuple[str, ...]]:
     members: dict[str, list[str]] = {}
     for folder in (*folders, tasks_path()):
         members.update(_groups_in(folder))
-    return {group: tuple(dict.fromkeys(_flat(group, members))) for group in members}
+    return {group: tuple(leaves_of({"group_subtasks": members}, group)) for group in members}
 
 
 def leaves_of(results: Mapping[str, Any], name: str, around: Collection[str] = ()) -> list[str]:
@@ -114,9 +114,3 @@ def _groups_in(folder: Path) -> Mapping[str, list[str]]:
     paths = (path for path in sorted(folder.glob("*.yaml")) if "group:" in path.read_text("utf-8"))
     files = map(read_plain_yaml, paths)
     return {file["group"]: file["task"] for file in files if "group" in file}
-
-
-def _flat(name: str, members: Mapping[str, Iterable[str]]) -> list[str]:
-    if name not in members:
-        return [name]
-    return [task for member in members[name] for task in _flat(member, members)]

@@ -73,10 +73,13 @@ def read_set(settings: DataSettings, name: str) -> list[dict[str, object]]:
     Raises:
         DataError: If the file is missing or of another form, or no question can be used.
     """
+    file, root = f"{name}.jsonl", files.local_root(settings)
     if name == "daily_omni":
         rows = _daily_omni(settings)
-    elif name == "custom" or _is_local(settings, f"{name}.jsonl"):
-        rows = _custom(settings, CUSTOM if name == "custom" else f"{name}.jsonl")
+    elif name == "custom":
+        rows = _custom(settings, CUSTOM)
+    elif root is not None and (root / SOURCE.benchmark / file).is_file():
+        rows = _custom(settings, file)
     else:
         rows = _of_lmms_eval(LMMS_EVAL_SETS[name])
     videos: dict[str, dict[str, Any]] = {}
@@ -100,11 +103,6 @@ def _daily_omni(settings: DataSettings) -> _Rows:
         # A row of another form is one question that cannot be used.
         for index in range(len(questions) if isinstance(questions, list) else 1):
             yield f"{path}, row {number}", partial(read, row, index)
-
-
-def _is_local(settings: DataSettings, file: str) -> bool:
-    root = files.local_root(settings)
-    return root is not None and (root / SOURCE.benchmark / file).is_file()
 
 
 def _custom(settings: DataSettings, file: str) -> _Rows:

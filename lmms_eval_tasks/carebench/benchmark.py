@@ -9,7 +9,7 @@ from lmms_eval_captions.judges.protocols.events import EventJudgement, Reference
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Benchmark, Task
 from lmms_eval_captions.lmms_eval_tasks.common.event_metrics import event_metrics
 from lmms_eval_captions.lmms_eval_tasks.data.files import find_file, read_clips
-from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 
 SOURCE: Final = Source(
     benchmark="carebench",
@@ -17,7 +17,6 @@ SOURCE: Final = Source(
     license="MIT",
     video_folder="carebench/videos",
     hub_repo="MCG-NJU/CaReBench",
-    archives=ANY_ARCHIVE,
 )
 FILE: Final = "json/metadata.json"
 _KINDS: Final = ("events", "objects")

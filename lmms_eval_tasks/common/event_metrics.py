@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import nan
 from typing import Any, get_args
 
@@ -29,21 +30,24 @@ def event_metrics(name: str, kind: str = "events") -> Mapping[str, Metric]:
         kind: Kind of the judgements that count.
     """
     reference, caption = (_values(kind, side) for side in get_args(Side))
-
-    def both(judgement: EventJudgement) -> Sequence[object]:
-        return (*reference(judgement), *caption(judgement))
-
+    of_side = partial(
+        Metric,
+        score=lambda videos, records: mean_over_sources(*_by_source(videos, records)),
+        ratios=lambda videos, records: [[pair] for pair in _weighted(videos, records)],
+        labels=(*get_args(Relation), OTHER),
+        reads_fields=True,
+    )
     return {
         f"{name}_f1": Metric(
             score=_f1,
             ratios=_f1_ratios,
-            values=both,
+            values=lambda judgement: (*reference(judgement), *caption(judgement)),
             n_values=2,
             field=f"{kind}_f1",
             reads_fields=True,
         ),
-        f"{name}_recall": _share(reference, f"reference_{kind}"),
-        f"{name}_precision": _share(caption, f"caption_{kind}"),
+        f"{name}_recall": of_side(values=reference, field=f"reference_{kind}"),
+        f"{name}_precision": of_side(values=caption, field=f"caption_{kind}"),
     }
 
 
@@ -53,32 +57,13 @@ def _values(kind: str, side: Side) -> Callable[[EventJudgement], Sequence[object
     )
 
 
-def _share(values: Callable[[EventJudgement], Sequence[object]], field: str) -> Metric:
-    return Metric(
-        score=_mean,
-        ratios=_mean_ratios,
-        values=values,
-        labels=(*get_args(Relation), OTHER),
-        field=field,
-        reads_fields=True,
-    )
-
-
-def _mean(videos: Videos, records: Sequence[CaptionRecord]) -> float:
-    return mean_over_sources(*_by_source(videos, records))
-
-
-def _mean_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> list[Parts]:
-    return [[pair] for pair in weighted_shares(*_by_source(videos, records))]
-
-
 def _f1(videos: Videos, records: Sequence[CaptionRecord]) -> float:
-    recall, precision = (_mean(side, records) for side in _sides(videos))
+    recall, precision = (mean_over_sources(*_by_source(side, records)) for side in _sides(videos))
     return f1_of(precision, recall)
 
 
 def _f1_ratios(videos: Videos, records: Sequence[CaptionRecord]) -> Sequence[Parts]:
-    sides = [weighted_shares(*_by_source(side, records)) for side in _sides(videos)]
+    sides = (_weighted(side, records) for side in _sides(videos))
     rows = [(*recall, *precision) for recall, precision in zip(*sides, strict=True)]
     return of_sums(_f1_of_sums)([[row] if any(row) else [None] for row in rows], records)
 
@@ -93,6 +78,10 @@ def _f1_of_sums(sums: Sequence[float]) -> float:
 def _sides(videos: Videos) -> tuple[list[Sequence[Any]], list[Sequence[Any]]]:
     """Return the values for recall and those for precision."""
     return [video[::2] for video in videos], [video[1::2] for video in videos]
+
+
+def _weighted(videos: Videos, records: Sequence[CaptionRecord]) -> list[tuple[float, float]]:
+    return weighted_shares(*_by_source(videos, records))
 
 
 def _by_source(

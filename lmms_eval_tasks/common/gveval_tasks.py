@@ -68,6 +68,9 @@ class GVevalBenchmark(Benchmark[Comparison, ScoresJudgement]):
         n_anchors=6,
     )
     output_tokens = {"gveval": 400}
+    unseen = staticmethod(
+        lambda question: replace(question, picture=question.picture and (lambda: NO_PICTURE))
+    )
 
     async def judge(
         self, ask: Ask, question: Comparison, caption: str, *, config: JudgeConfig, run: int
@@ -81,10 +84,6 @@ class GVevalBenchmark(Benchmark[Comparison, ScoresJudgement]):
             config=config,
             run=run,
         )
-
-    def unseen(self, question: Comparison) -> Comparison:
-        """Return the same question without its video."""
-        return replace(question, picture=question.picture and (lambda: NO_PICTURE))
 
     def extras(
         self, judgements: Sequence[ScoresJudgement], _fields: Mapping[str, object]

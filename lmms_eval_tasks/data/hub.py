@@ -14,11 +14,11 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from loguru import logger
 from tqdm import tqdm
@@ -26,6 +26,8 @@ from tqdm import tqdm
 from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.locks import locked
+
+T = TypeVar("T")
 
 _COMPLETE: Final = ".complete"
 """Marker in a folder of videos whose archives are all unpacked."""
@@ -130,20 +132,15 @@ def _download(source: Source, name: str, *, again: bool = False) -> Path:
     # Resumes a download that was cut off, shows a bar, and asks nothing if the file is at hand.
     from huggingface_hub import hf_hub_download
 
-    repo, revision = source.require_repo(), source.revision
-    with _reported(source, name):
-        path = hf_hub_download(
-            repo, name, repo_type="dataset", revision=revision, force_download=again
-        )
-    return Path(path)
+    return Path(
+        _from_hub(source, name, partial(hf_hub_download, filename=name, force_download=again))
+    )
 
 
 def _list_files(source: Source) -> list[str]:
     from huggingface_hub import HfApi
 
-    repo, api = source.require_repo(), HfApi()
-    with _reported(source, "the list of files"):
-        return sorted(api.list_repo_files(repo, repo_type="dataset", revision=source.revision))
+    return sorted(_from_hub(source, "the list of files", HfApi().list_repo_files))
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
@@ -156,10 +153,9 @@ def hub_errors() -> tuple[type[Exception], ...]:
     return OSError, EntryNotFoundError, RuntimeError, *client
 
 
-@contextmanager
-def _reported(source: Source, what: str) -> Iterator[None]:
+def _from_hub(source: Source, what: str, get: Callable[..., T]) -> T:
     try:
-        yield
+        return get(repo_id=source.require_repo(), repo_type="dataset", revision=source.revision)
     except hub_errors() as error:
         # The outer error says that a file could not be had, its cause why.
         causes = [cause for cause in (error, error.__cause__) if cause]

@@ -19,15 +19,14 @@ class Source:
     """Name, and the benchmark's folder below ``LMMS_CAPTIONS_DATA``."""
     page: str
     """Web page that provides the data; empty for the user's own, whose location the note gives."""
-    license: str
-    """License of the data."""
+    license: str = "see its page"
     video_folder: str
     """Folder of the videos below ``LMMS_CAPTIONS_DATA``."""
     hub_repo: str | None = None
     """Dataset repository on the Hugging Face hub, or ``None`` if there is none."""
     revision: str = "main"
     """Commit, tag or branch of the repository."""
-    archives: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ANY_ARCHIVE
     """Patterns of the paths of the video archives in the repository."""
     note: str = ""
     """Further advice to a user on how to get the data, a sentence, or nothing."""
@@ -36,7 +35,7 @@ class Source:
         """Return how to get the data locally, in one or two sentences."""
         if not self.page:
             return self.note
-        get = f"get it from {self.page}"
+        get = f"get its files from {self.page} into DATA/{self.benchmark}"
         if self.hub_repo is not None:
             get = (
                 f"run `hf download {self.hub_repo} --repo-type dataset --revision {self.revision} "

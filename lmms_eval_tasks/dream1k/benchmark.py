@@ -17,8 +17,6 @@ SOURCE: Final = Source(
     page="https://huggingface.co/datasets/omni-research/DREAM-1K",
     license="Apache-2.0",
     video_folder="dream1k/video",
-    note="Clips and DREAM-1k.jsonl are on the dataset's page; place them under "
-    "LMMS_CAPTIONS_DATA/dream1k.",
 )
 FILE: Final = "DREAM-1k.jsonl"
 SOURCES: Final = (

@@ -16,16 +16,14 @@ from lmms_eval_captions.judges.settings import DataSettings, data_settings
 from lmms_eval_captions.lmms_eval_tasks.benchmark import Doc, Task
 from lmms_eval_captions.lmms_eval_tasks.common.gveval_tasks import Comparison, GVevalBenchmark
 from lmms_eval_captions.lmms_eval_tasks.data import files
-from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.model_wrappers.video.frame_strip import Sampling, frame_strip
 
 SOURCE: Final = Source(
     benchmark="msvd_eval",
     page="https://huggingface.co/datasets/friedrichor/MSVD",
-    license="see its page",
     video_folder="msvd_eval/YouTubeClips",
     hub_repo="friedrichor/MSVD",
-    archives=ANY_ARCHIVE,
     note="MSVD-Eval.json is in https://github.com/ztangaj/gveval: put it at "
     "DATA/msvd_eval/MSVD-Eval.json; VLM2Vec/MSVD holds the raw videos too.",
 )
@@ -125,8 +123,8 @@ class MsvdEval(GVevalBenchmark):
             {
                 "video_id": item.video_id,
                 "vname": item.vname,
-                "setting": task.fields["setting"],
-                "references": list(item.references),
+                **task.fields,
+                "references": [*item.references],
             }
             for item in read_items(settings)
         ]

@@ -61,10 +61,6 @@ def documents(settings: DataSettings, task: Task) -> list[dict[str, object]]:
     return [{"video_id": name, **task.fields} for name in names]
 
 
-def _strip(doc: Doc) -> Picture:
-    return _seen(doc, strips.frame_strip, strips.strip_of_frames)
-
-
 def _shown(doc: Doc, n_frames: int) -> Sequence[Picture]:
     of_file, of_frames = strips.shown_frames, strips.frames_shown
     return _seen(doc, partial(of_file, n_frames=n_frames), partial(of_frames, n_frames=n_frames))
@@ -103,8 +99,9 @@ class OwnGVeval(gveval_tasks.GVevalBenchmark):
 
     def questions(self, doc: Doc) -> list[Comparison]:
         """Return the one question."""
-        picture = partial(_strip, doc) if self.scorer.sees else None
-        return [Comparison(self.scorer, doc.get("references", ()), picture)]
+        picture = partial(_seen, doc, strips.frame_strip, strips.strip_of_frames)
+        seen = picture if self.scorer.sees else None
+        return [Comparison(self.scorer, doc.get("references", ()), seen)]
 
 
 def _metric(dimension: str) -> Metric:

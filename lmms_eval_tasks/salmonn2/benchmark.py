@@ -25,8 +25,6 @@ SOURCE: Final = Source(
     page="https://huggingface.co/datasets/tsinghua-ee/video-SALMONN_2_testset",
     license="Apache-2.0",
     video_folder="salmonn2/video",
-    note="Clips and video_salmonn2_test.json are on the dataset's page; place them under "
-    "LMMS_CAPTIONS_DATA/salmonn2.",
 )
 FILE: Final = "video_salmonn2_test.json"
 _MOST: Final = 1000.0

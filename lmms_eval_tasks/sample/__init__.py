@@ -63,7 +63,8 @@ def _write(root: Path) -> None:
             write_video(scene, clips / f"{scene.video_id}.mp4")
         for benchmark in modules("benchmark"):
             if hasattr(benchmark, "SOURCE"):
-                _share(clips, draft / benchmark.SOURCE.video_folder)
+                folder = draft / benchmark.SOURCE.video_folder
+                shutil.copytree(clips, folder, copy_function=_link)
         for sample in modules("sample"):
             for name, text in sample.files().items():
                 path = draft / name
@@ -95,11 +96,8 @@ def lines(rows: Iterable[Mapping[str, object]]) -> str:
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
 
-def _share(clips: Path, folder: Path) -> None:
-    """Put the sample's clips into a benchmark's folder of videos, as links if possible."""
-    folder.mkdir(parents=True)
-    for clip in sorted(clips.iterdir()):
-        try:
-            os.link(clip, folder / clip.name)
-        except OSError:  # a file system without hard links
-            shutil.copyfile(clip, folder / clip.name)
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(source, target)

@@ -30,11 +30,10 @@ def captions(scene: Scene) -> dict[str, str]:
     things, background = (
         " ".join(in_each_shot(shots, sentence)) for sentence in (_things, _background)
     )
-    n_cuts, shot = len(shots) - 1, shots[0]
-    cuts = f"There is {NUMBERS[n_cuts]} cut between {NUMBERS[n_cuts + 1]} shots."
-    camera = f"{CAMERA[shot.camera]}. " + (
-        cuts if n_cuts else "It is one continuous shot without a cut."
-    )
+    shot, cut = shots[0], "It is one continuous shot without a cut."
+    if len(shots) > 1:
+        cut = f"There is one cut between {NUMBERS[len(shots)]} shots."
+    camera = f"{CAMERA[shot.camera]}. {cut}"
     detailed = f"{things} {background} {camera}"
     short = f"{_things(shot)[0][:-1]} on {with_article(shot.background)} background"
     return {

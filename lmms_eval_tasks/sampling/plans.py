@@ -72,17 +72,12 @@ def cheap_judge(settings: JudgeSettings, judge: str) -> Model | None:
     return model
 
 
-def name_of(cheap: str) -> str:
-    """Return the model's name in the setting, without its address."""
-    return split_address(cheap)[0]
-
-
 def sample_words(settings: JudgeSettings) -> str:
     """Return how many of the questions are asked, empty for all."""
     if settings.precision is None:
         return ""
     cheap = settings.cheap_judge
-    asked = f", all of them asked of {name_of(cheap)}" if cheap else ""
+    asked = f", all of them asked of {split_address(cheap)[0]}" if cheap else ""
     return f"as many questions as give the headline within {settings.precision:g} points{asked}"
 
 

@@ -25,8 +25,6 @@ SOURCE: Final = Source(
     page="https://huggingface.co/datasets/openinterx/UGC-VideoCap",
     license="MIT",
     video_folder="ugc_videocap/video",
-    note="Clips and final_caption_qa.json are on the dataset's page; place them under "
-    "LMMS_CAPTIONS_DATA/ugc_videocap.",
 )
 FILE: Final = "final_caption_qa.json"
 _BEST: Final = 5.0

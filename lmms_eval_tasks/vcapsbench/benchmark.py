@@ -28,7 +28,6 @@ from lmms_eval_captions.metrics.vcapsbench import vcapsbench_ar, vcapsbench_cr, 
 SOURCE: Final = Source(
     benchmark="vcapsbench",
     page="https://huggingface.co/datasets/somos99/VCapsBench",
-    license="see its page",
     video_folder="vcapsbench/videos5k",
     hub_repo="somos99/VCapsBench",
     # The repository also holds archives of captions and results.

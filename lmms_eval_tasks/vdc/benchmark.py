@@ -207,12 +207,9 @@ class Vdc(Benchmark[Question, MatchJudgement]):
 
         The five official files have orders of their own.
         """
-        aspect = task.fields["aspect"]
-        questions = read_questions(settings, aspect)
-        return [
-            {"video_id": video_id, "aspect": aspect, "questions": list(questions[video_id])}
-            for video_id in sorted(questions, key=lambda name: (name in _NOT_IN_ALL, name))
-        ]
+        questions = read_questions(settings, task.fields["aspect"])
+        names = sorted(questions, key=lambda name: (name in _NOT_IN_ALL, name))
+        return [{"video_id": v, **task.fields, "questions": questions[v]} for v in names]
 
     def groups(
         self, doc: Doc, question: Question, _judgement: MatchJudgement | None
@@ -250,11 +247,8 @@ class WithReferences(Benchmark[Q, J]):
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return a document for each video that has a reference caption of the task's aspect."""
-        aspect = task.fields["aspect"]
-        return [
-            {"video_id": video_id, "aspect": aspect, "reference": reference}
-            for video_id, reference in read_references(settings, aspect).items()
-        ]
+        references = read_references(settings, task.fields["aspect"])
+        return [{"video_id": v, **task.fields, "reference": text} for v, text in references.items()]
 
 
 _NOTE: Final = (

@@ -90,7 +90,14 @@ def _measure(aspect: str, rows: Sequence[_Row]) -> None:
     ids = [question.video_id for question, *_ in rows]
     candidates = dict(zip(ids, texts_and_captions[len(texts) :], strict=True))
     ciders = words.cider_of_words(candidates, {name: [text] for name, text in references.items()})
-    meteors = _meteors(candidates, references)
+    meteors: Mapping[str, tuple[float, ...]] = {}
+    try:
+        others = [[references[name]] for name in candidates]
+        statistics = words.meteor_statistics(list(candidates.values()), others)
+        meteors = dict(zip(candidates, statistics, strict=True))
+    except DataError as error:
+        logger.warning("{}: {}", _NO_METEOR, error)
+        THIS_RUN.warn(f"vdc_classic: {_NO_METEOR}: {error}")
     for question, _, future in rows:
         candidate, reference = candidates[question.video_id], [references[question.video_id]]
         future.set_result(
@@ -104,21 +111,6 @@ def _measure(aspect: str, rows: Sequence[_Row]) -> None:
                 meteor=meteors.get(question.video_id),
             )
         )
-
-
-def _meteors(
-    candidates: Mapping[str, str], references: Mapping[str, str]
-) -> dict[str, tuple[float, ...]]:
-    """Return METEOR's statistics by video, none if it cannot run."""
-    try:
-        statistics = words.meteor_statistics(
-            list(candidates.values()), [[references[name]] for name in candidates]
-        )
-    except DataError as error:
-        logger.warning("{}: {}", _NO_METEOR, error)
-        THIS_RUN.warn(f"vdc_classic: {_NO_METEOR}: {error}")
-        return {}
-    return dict(zip(candidates, statistics, strict=True))
 
 
 def _of_sums(value_of: SumsOf, *, values: Callable[[WordsJudgement], Sequence[object]]) -> Metric:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import DataError, SettingsError
+from lmms_eval_captions.judges.errors import DataError
 from lmms_eval_captions.judges.protocols import vidcapbench as protocol
 from lmms_eval_captions.judges.protocols.vidcapbench import Question
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
@@ -30,7 +30,7 @@ from lmms_eval_captions.lmms_eval_tasks.benchmark import (
 )
 from lmms_eval_captions.lmms_eval_tasks.common.clip_protocol import Clip, ClipProtocol
 from lmms_eval_captions.lmms_eval_tasks.data import files
-from lmms_eval_captions.lmms_eval_tasks.data.sources import ANY_ARCHIVE, Source
+from lmms_eval_captions.lmms_eval_tasks.data.sources import Source
 from lmms_eval_captions.lmms_eval_tasks.ratios import (
     DENOMINATOR,
     NEITHER,
@@ -46,10 +46,8 @@ from lmms_eval_captions.metrics import vidcapbench as numbers
 SOURCE: Final = Source(
     benchmark="vidcapbench",
     page="https://huggingface.co/datasets/VidCapBench/VidCapBench",
-    license="see its page",
     video_folder="vidcapbench/videos",
     hub_repo="VidCapBench/VidCapBench",
-    archives=ANY_ARCHIVE,
 )
 SUBSETS: Final = ("AE", "HE")
 CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -139,10 +137,7 @@ def _select(rows: Sequence[files.Row], keep: files.Keep) -> Iterator[files.Row]:
 
 def tokenizer() -> tuple[TokenCounter | None, str | None]:
     """Return T5's counter, or why there is none."""
-    try:
-        return _tokenizer_at(data_settings().t5)
-    except SettingsError as error:
-        return None, str(error)
+    return _tokenizer_at(data_settings().t5)
 
 
 @cache
@@ -294,11 +289,8 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
 
     def read(self, settings: DataSettings, task: Task) -> list[dict[str, object]]:
         """Return all videos, also those without questions: their captions' tokens count."""
-        subset, caption_format = task.fields["subset"], settings.vidcapbench_format
-        return [
-            {**video, "subset": subset, "caption_format": caption_format}
-            for video in read_videos(settings, subset)
-        ]
+        fields = {**task.fields, "caption_format": settings.vidcapbench_format}
+        return [{**video, **fields} for video in read_videos(settings, task.fields["subset"])]
 
     extras = staticmethod(
         lambda _judgements, fields: {"con": UNAVAILABLE if "con_reason" in fields else "t5"}

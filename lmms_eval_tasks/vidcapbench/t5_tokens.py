@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,6 @@ _ADVICE: Final = (
 )
 
 
-@cache
 def token_counter(path: Path | None) -> TokenCounter:
     """Return a function from a text to its number of T5 tokens, >= 1.
 
