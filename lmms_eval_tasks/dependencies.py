@@ -121,7 +121,6 @@ def _dependency(requirement: Requirement) -> Dependency:
 
 
 def _module_of(error: BaseException) -> str:
-    """Return the top-level module that an error is about, or nothing."""
     name = None
     if isinstance(error, ImportError):
         name = error.name

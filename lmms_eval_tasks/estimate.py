@@ -26,6 +26,7 @@ from lmms_eval_captions.model_wrappers.chat_api import FRAME_PIXELS, MAX_NUM_FRA
 from lmms_eval_captions.model_wrappers.model_args import (
     arguments_of,
     at_least_one,
+    one_of,
     parse_model_args,
     refuse_unknown,
 )
@@ -33,7 +34,6 @@ from lmms_eval_captions.model_wrappers.no_caption import DroppedCaption, NoCapti
 from lmms_eval_captions.model_wrappers.video.pictures import shrunk
 
 _FILE_ARGUMENTS: Final = ("path", "column", "video_column", "missing")
-_MISSING: Final = ("error", "skip", "drop")
 _FULL_HD: Final = (1920, 1080)
 
 
@@ -73,8 +73,7 @@ class CaptionFile(NamedTuple):
                 f"each once, got {text!r}"
             )
         given.setdefault("missing", "error")
-        if given["missing"] not in _MISSING:
-            raise SettingsError(f"missing={given['missing']!r} is not one of {', '.join(_MISSING)}")
+        one_of("missing", given["missing"], ("error", "skip", "drop"))
         return cls(**given)
 
 

@@ -12,7 +12,7 @@ from lmms_eval_captions.construction import filters, pipeline, replies, writing
 from lmms_eval_captions.construction.pipeline import BuildContext, Options, Row, Stage
 from lmms_eval_captions.judges.endpoint.request import Asked, Message
 from lmms_eval_captions.lmms_eval_tasks.sampling.named_models import Model
-from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import REFERENCES, questions_file
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import QUESTIONS, REFERENCES
 from lmms_eval_captions.model_wrappers.caption_files.columns import ASPECTS
 
 KEYS: Final = ("question", "answer")
@@ -152,7 +152,7 @@ def _write_files(context: BuildContext, rows: list[Row]) -> Mapping[str, int]:
             if pairs
         ]
         counts |= pipeline.write_official(
-            folder, questions_file(aspect), lines, n=sum(map(len, of_aspect))
+            folder, QUESTIONS.format(aspect=aspect), lines, n=sum(map(len, of_aspect))
         )
     return counts
 
@@ -197,6 +197,6 @@ VDC: Final = pipeline.Kind(
     stages=_stages,
     plan=_plan,
     write=_write_files,
-    task_files={f"vdc_{aspect}": questions_file(aspect) for aspect in ASPECTS},
+    task_files={f"vdc_{aspect}": QUESTIONS.format(aspect=aspect) for aspect in ASPECTS},
 )
 """``build vdc``: open questions about captions of five aspects."""

@@ -29,7 +29,7 @@ from lmms_eval_captions.judges.protocols import vidcapbench as protocol
 from lmms_eval_captions.judges.protocols.asking import JudgeConfig
 from lmms_eval_captions.judges.verdict import Correctness
 from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import CATEGORIES as NAMES
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import SUBSETS, questions_file
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import QUESTIONS, SUBSETS
 
 Problem = Literal["inconsistent", "always wrong", "never answered", "not judged"]
 Verdicts = Sequence[Correctness | None]
@@ -259,7 +259,7 @@ def _write_files(context: BuildContext, rows: list[Row]) -> Mapping[str, int]:
         lines = [{"video_dir": files[video], "QA_pairs": each} for video, each in pairs.items()]
         n = sum(map(len, pairs.values()))
         counts |= pipeline.write_official(
-            context.options.folder, questions_file(subset), lines, n=n
+            context.options.folder, QUESTIONS.format(subset=subset), lines, n=n
         )
     return counts
 
@@ -316,6 +316,6 @@ VIDCAPBENCH: Final = pipeline.Kind(
     stages=_stages,
     plan=_plan,
     write=_write_files,
-    task_files={f"vidcapbench_{subset.lower()}": questions_file(subset) for subset in SUBSETS},
+    task_files={f"vidcapbench_{s.lower()}": QUESTIONS.format(subset=s) for s in SUBSETS},
 )
 """``build vidcapbench``: questions pipeline.kept by how stably captions are judged by them."""

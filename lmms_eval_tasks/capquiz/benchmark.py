@@ -52,7 +52,6 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 """Groups and their ten question types (figures 2b and 6)."""
 
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
-"""Group of each question type."""
 
 DOMAINS: Final[dict[str, tuple[str, ...]]] = {
     "Knowledge": ("Nature", "Science", "Health", "History", "Society"),
@@ -70,7 +69,6 @@ DOMAINS: Final[dict[str, tuple[str, ...]]] = {
 """Super-categories of videos and their 24 domains (figure 5)."""
 
 SUPER_OF: Final = {name: group for group, names in DOMAINS.items() for name in names}
-"""Super-category of each domain that the paper names."""
 
 _TYPES: Final = {name.casefold(): name for name in GROUP_OF}
 
@@ -157,7 +155,6 @@ def _task(name: str, prompt: str, *, caption_chars: int) -> Task:
 
 
 def _letter(question: Question, judgement: QuizJudgement) -> str | None:
-    """Return the letter of the option that the judge chose."""
     if judgement.choice is None:
         return None
     return LETTERS[(*question.options, UNKNOWN).index(judgement.choice)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -124,6 +124,7 @@ def _of_lmms_eval(fields: LmmsEvalSet) -> _Rows:
             "pip install 'lmms-eval-captions[eval]', or write them to "
             f"LMMS_CAPTIONS_DATA/caption_qa/{CUSTOM} and use the task caption_qa"
         )
+    from datasets import load_dataset
 
     def read(row: Mapping[str, Any], kind: str) -> _Row:
         texts = row["question"], row[fields.options], row["answer"]
@@ -135,22 +136,18 @@ def _of_lmms_eval(fields: LmmsEvalSet) -> _Rows:
         if "include" in config:
             config = {**read_plain_yaml(path.parent / config["include"]), **config}
         kind = config.get("dataset_name") or "all"
-        for number, row in enumerate(_download(config)):
-            yield f"{config['dataset_path']} ({kind}), row {number}", partial(read, row, kind)
-
-
-def _download(config: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    """Return the rows of a task's dataset, from the hub or its cache."""
-    from datasets import load_dataset
-
-    path, name = config["dataset_path"], config.get("dataset_name")
-    try:
-        split = config["test_split"]
-        # Of the revision that lmms-eval's own task reads.
-        rows: Iterable[Mapping[str, Any]] = load_dataset(path, name, split=split)  # nosec B615
-    except Exception as error:  # the hub's, the file system's and the formats'
-        raise DataError(f"{path} cannot be loaded from the Hugging Face hub: {error}") from error
-    return rows
+        name = config["dataset_path"]
+        try:
+            # Of the revision that lmms-eval's own task reads.
+            rows = load_dataset(  # nosec B615
+                name, config.get("dataset_name"), split=config["test_split"]
+            )
+        except Exception as error:  # the hub's, the file system's and the formats'
+            raise DataError(
+                f"{name} cannot be loaded from the Hugging Face hub: {error}"
+            ) from error
+        for number, row in enumerate(rows):
+            yield f"{name} ({kind}), row {number}", partial(read, row, kind)
 
 
 def _video(row: Mapping[str, Any], field: str) -> str:

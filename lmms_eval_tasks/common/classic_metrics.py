@@ -200,7 +200,6 @@ def _within(most_s: float, process: Meteor, candidate: str, references: Sequence
 
 
 def _end(process: Meteor) -> None:
-    """End METEOR's process with all its pipes."""
     for pipe in (process.meteor_p.stdin, process.meteor_p.stdout, process.meteor_p.stderr):
         pipe.close()
     process.meteor_p.kill()

@@ -28,7 +28,6 @@ class Clip:
     questions: Sequence[object] | None = None
     """In the form of the benchmark's official files; ``None`` for those in these files."""
     references: Sequence[str] = ()
-    """Reference captions."""
     frames: Frames | None = None
     cache: Path | None = None
     """Folder of the frames that a judge sees, by default the run's cache folder."""

@@ -235,7 +235,11 @@ def read_json(path: Path, form: type[T], under: str = "") -> T:
 def read_clips(
     path: Path, read: Callable[[Any], Row], *, expected: str, under: str = ""
 ) -> list[Row]:
-    """Return what ``read`` makes of each row of a file: JSON lines, or a JSON list; see above."""
+    """Return what ``read`` makes of each row of JSON lines or of a JSON list.
+
+    Raises:
+        DataError: See :func:`usable`.
+    """
     rows: Iterable[tuple[str, Any]] = (
         read_located(path)
         if ".jsonl" in path.suffixes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +23,8 @@ _ZOOM: Final = 1.8
 """Magnification from one end of a zoom to the other."""
 _DIM: Final = 0.45
 """Brightness of the dark end of a lighting change, as a share of the bright end."""
+_DOTS: Final = np.random.default_rng(7).uniform(-0.5, 1.5, size=(500, 2)).tolist()
+"""Marks that make camera movement visible, over more than the widest view."""
 _DIRECTIONS: Final = {
     "still": (0, 0), "left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1),
 }  # fmt: skip
@@ -68,7 +69,7 @@ def _picture(shot: Shot, progress: float) -> NDArray[np.uint8]:
     canvas = np.full((HEIGHT, WIDTH, 3), RGB[shot.background], dtype=np.uint8)
     if shot.pattern == "dotted":
         shade = tuple(int(0.62 * value) for value in RGB[shot.background])
-        for x, y in _dots():
+        for x, y in _DOTS:
             cv2.circle(canvas, place(x, y), round(3 * zoom), shade, -1, cv2.LINE_AA)
     for thing in shot.things:
         _draw(canvas, thing, progress, place, zoom)
@@ -77,13 +78,6 @@ def _picture(shot: Shot, progress: float) -> NDArray[np.uint8]:
     change = (1.0 - _DIM) * progress
     brightness = {"darker": 1.0 - change, "brighter": _DIM + change}.get(shot.light, 1.0)
     return np.asarray(canvas * brightness, dtype=np.uint8)
-
-
-@lru_cache(maxsize=1)
-def _dots() -> list[list[float]]:
-    """Return marks that make camera movement visible, over more than the widest view."""
-    points: list[list[float]] = np.random.default_rng(7).uniform(-0.5, 1.5, size=(500, 2)).tolist()
-    return points
 
 
 def _draw(

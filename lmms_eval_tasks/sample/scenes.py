@@ -105,4 +105,3 @@ _SHOTS: tuple[tuple[Shot, ...], ...] = (
 SCENES: tuple[Scene, ...] = tuple(
     Scene(f"sample_{number:02d}", shots) for number, shots in enumerate(_SHOTS, 1)
 )
-"""Every clip of the sample."""

@@ -154,7 +154,6 @@ class _Plan:
         self.captions: list[PendingCaption[Any]] = []
         self.done: Future[None] = Future()
         self._benchmark = benchmark
-        self._metric = benchmark.metrics[benchmark.headline]
         self._settings = settings
 
     def run(self) -> None:
@@ -163,10 +162,9 @@ class _Plan:
             # A rerun asks the same, whatever the order in which threads hand captions in.
             self.captions.sort(key=lambda c: (c.task, c.video_id, *c.names))
             self._sample(self._cheap_values())
+            self.done.set_result(None)
         except BaseException as error:  # noqa: BLE001 - raised at every caption that waits
             self.done.set_exception(error)
-        else:
-            self.done.set_result(None)
 
     def _cheap_values(self) -> list[dict[str, Values]]:
         """Wait for the cheap judge, and return the values that metrics read of each caption.
@@ -261,7 +259,8 @@ class _Plan:
 
     def _estimate(self, samples: Sequence[Sample]) -> Estimate:
         """Return the headline by what is answered so far."""
-        benchmark, metric = self._benchmark, self._metric
+        benchmark = self._benchmark
+        metric = benchmark.metrics[benchmark.headline]
         tasks = list(dict.fromkeys(caption.task for caption in self.captions))
         is_pooled = bool(benchmark.pooled_group) and {*tasks} == {*benchmark.tasks}
         nothing = (None,) * metric.n_values

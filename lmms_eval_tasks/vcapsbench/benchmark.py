@@ -49,7 +49,6 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
 """The four groups and their 21 categories, in the order of the paper's tables."""
 
 GROUP_OF: Final = {name: group for group, names in GROUPS.items() for name in names}
-"""Group of each category."""
 
 _N_SHOWN: Final = 3
 
@@ -84,18 +83,16 @@ def read_videos(settings: DataSettings) -> list[dict[str, Any]]:
     categories = [asked["category"] for of_video in questions.values() for asked in of_video]
     files.check_categories(path, categories, GROUP_OF)
     n_malformed, n_strings = len(malformed), len(malformed) + len(categories)
-    if malformed:
-        logger.warning(
-            f"{path}: {n_malformed:,} of {n_strings:,} strings are not category*question*answer "
-            "with the answer yes or no and are left out, such as "
-            f"{', '.join(malformed[:_N_SHOWN])}"
-        )
     empty = [video_id for video_id, asked in questions.items() if not asked]
-    if empty:
-        logger.warning(
-            f"{path}: {len(empty):,} videos have no question and are left out, such as "
-            f"{', '.join(empty[:_N_SHOWN])}"
-        )
+    for left_out, why in (
+        (malformed, f"of {n_strings:,} strings are not category*question*answer with yes or no"),
+        (empty, "videos have no question"),
+    ):
+        if left_out:
+            shown_ones = ", ".join(left_out[:_N_SHOWN])
+            logger.warning(
+                f"{path}: {len(left_out):,} {why} and are left out, such as {shown_ones}"
+            )
     return [
         {"video_id": video_id, "questions": asked, "n_malformed_in_file": n_malformed}
         for video_id, asked in questions.items()

@@ -43,15 +43,12 @@ SOURCE: Final = Source(
     archives=("videos/videos_*.tar.gz",),
 )
 """``VDC_1k.jsonl``, ``VDCScore_qa/<aspect>.jsonl``, three shards of videos."""
+QUESTIONS: Final = "VDCScore_qa/{aspect}.jsonl"
+"""File of an aspect's questions."""
 REFERENCES: Final = "VDC_1k.jsonl"
 """File of reference captions, one row for each video."""
 Pair = dict[str, str]
 """One question, its gold ``answer`` and its ``category``."""
-
-
-def questions_file(aspect: str) -> str:
-    """Return the file that holds the questions of an aspect."""
-    return f"VDCScore_qa/{aspect}.jsonl"
 
 
 def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]:
@@ -63,7 +60,7 @@ def read_questions(settings: DataSettings, aspect: str) -> dict[str, list[Pair]]
     Raises:
         DataError: If the file is missing or a row is not of the official shape.
     """
-    path = find_file(settings, SOURCE, questions_file(aspect))
+    path = find_file(settings, SOURCE, QUESTIONS.format(aspect=aspect))
     questions = {
         video_id: files.read_pairs(pairs, "category", where=f"{where}, video {video_id!r:.80}")
         for where, row in read_located(path)
@@ -188,8 +185,8 @@ class Vdc(Benchmark[Question, MatchJudgement]):
     """An answer from the caption to each question, and its match with the gold answer."""
 
     source = SOURCE
-    probe_file = questions_file(ASPECTS[0])
-    question_file = files.of_json_lines(lambda fields: questions_file(fields["aspect"]), _select)
+    probe_file = QUESTIONS.format(aspect=ASPECTS[0])
+    question_file = files.of_json_lines(QUESTIONS.format_map, _select)
     tasks = tasks_of_aspects("vdc", ("vdc_answer", "vdc_match"))
     metrics = accuracy_and_score("vdc")
     headline = "vdc_acc"

@@ -114,8 +114,6 @@ def _measure(aspect: str, rows: Sequence[_Row]) -> None:
 
 
 def _of_sums(value_of: SumsOf, *, values: Callable[[WordsJudgement], Sequence[object]]) -> Metric:
-    """Return a metric in percent of sums over captions."""
-
     def score(videos: Videos) -> float:
         rows = [row for video in videos for row in video if row is not None]
         sums = [fsum(column) for column in zip(*rows, strict=True)]

@@ -7,7 +7,7 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.sample import lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import captions, facts
-from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import REFERENCES, Pair, questions_file
+from lmms_eval_captions.lmms_eval_tasks.vdc.benchmark import QUESTIONS, REFERENCES, Pair
 
 _MAIN: Final = "What is the main object at the start of the video?"
 _MOTION: Final = ("action", "How does the main object move in the scene?", "motion")
@@ -65,7 +65,7 @@ _QUESTIONS: Final = {
 def files() -> dict[str, str]:
     """Return ``vdc/`` in the official layout, and reference captions next to it."""
     texts = {
-        f"vdc/{questions_file(aspect)}": lines(
+        f"vdc/{QUESTIONS.format(aspect=aspect)}": lines(
             {scene.video_id: questions(scene, aspect)} for scene in SCENES
         )
         for aspect in _QUESTIONS

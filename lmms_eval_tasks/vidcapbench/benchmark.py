@@ -50,6 +50,8 @@ SOURCE: Final = Source(
     hub_repo="VidCapBench/VidCapBench",
 )
 SUBSETS: Final = ("AE", "HE")
+QUESTIONS: Final = "VidCapBench-{subset}_QA.jsonl"
+"""File of a subset's questions."""
 CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "video aesthetics": ("cinematography", "lighting", "style", "color", "composition"),
     "video content": ("subjects", "background", "events"),
@@ -63,11 +65,6 @@ CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
 _KNOWN: Final = {f"{group} / {name}" for group, names in CATEGORIES.items() for name in names}
 Pair = dict[str, str]
 """``question``, its gold ``answer``, ``sub_category`` and ``primary_category``."""
-
-
-def questions_file(subset: str) -> str:
-    """Return the file that holds the questions of a subset."""
-    return f"VidCapBench-{subset}_QA.jsonl"
 
 
 def read_videos(settings: DataSettings, subset: str) -> list[dict[str, Any]]:
@@ -84,7 +81,7 @@ def read_videos(settings: DataSettings, subset: str) -> list[dict[str, Any]]:
     Raises:
         DataError: If the file is missing, a row is not of the official shape, or none has a pair.
     """
-    path = files.find_file(settings, SOURCE, questions_file(subset))
+    path = files.find_file(settings, SOURCE, QUESTIONS.format(subset=subset))
     videos: dict[str, dict[str, Any]] = {}
     rows = files.read_located(path)
     for where, row in rows:
@@ -213,9 +210,9 @@ class VidCapBench(Benchmark[Question, CorrectnessJudgement]):
     """``acc``, ``pre``, ``cov`` and ``con`` over all pairs, dimensions and categories."""
 
     source = SOURCE
-    probe_file = questions_file(SUBSETS[0])
+    probe_file = QUESTIONS.format(subset=SUBSETS[0])
     # Videos without questions, whose captions' tokens count in ``con``, are left out too.
-    question_file = files.of_json_lines(lambda fields: questions_file(fields["subset"]), _select)
+    question_file = files.of_json_lines(QUESTIONS.format_map, _select)
     name_fields = ("video_id", "video_dir")
     tasks = {
         "vidcapbench_ae": _task(

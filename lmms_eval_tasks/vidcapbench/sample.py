@@ -8,7 +8,7 @@ from typing import Final
 from lmms_eval_captions.lmms_eval_tasks.sample import lines
 from lmms_eval_captions.lmms_eval_tasks.sample.scenes import SCENES, Scene
 from lmms_eval_captions.lmms_eval_tasks.sample.wording import facts, with_article
-from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import Pair, questions_file
+from lmms_eval_captions.lmms_eval_tasks.vidcapbench.benchmark import QUESTIONS, Pair
 
 _AUTOMATIC: Final = (
     ("video aesthetics", "cinematography", "What does the camera do?", "camera"),
@@ -31,7 +31,7 @@ _AUTOMATIC: Final = (
 def files() -> dict[str, str]:
     """Return ``vidcapbench/`` in the layout that the tasks read."""
     return {
-        f"vidcapbench/{questions_file(subset)}": lines(
+        f"vidcapbench/{QUESTIONS.format(subset=subset)}": lines(
             {"video_dir": f"{scene.video_id}.mp4", "QA_pairs": [*map(_pair, pairs(scene))]}
             for scene in SCENES
         )
