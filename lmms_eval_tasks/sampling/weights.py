@@ -62,11 +62,12 @@ def weighted(
         }
         return replace(record, values=values, sample=None)
 
-    metrics = {name: _weighted_metric(metric) for name, metric in benchmark.metrics.items()}
+    metrics = {name: weighted_metric(metric) for name, metric in benchmark.metrics.items()}
     return benchmark.variant(metrics=metrics), [[*map(with_weights, records)] for records in sets]
 
 
-def _weighted_metric(metric: Metric) -> Metric:
+def weighted_metric(metric: Metric) -> Metric:
+    """Return the metric that reads weighted values."""
     metric = replace(metric, n_values=1, labels=())
     if not can_be_weighted(metric):
         why = "it is no ratio of sums, and cannot be computed of a sample of the questions"
@@ -190,20 +191,19 @@ def estimate(
         2.11 (linearised ratio) and 7.5 (difference estimator); with a cheap judge this is
         prediction-powered inference, PPI++, arXiv 2311.01453, its trust that of equation 6.
     """
-    rows = [
-        (term, stratum, index, run, at, *question)
-        for index, (term, stratum, runs) in enumerate(captions)
-        for run, questions in enumerate(runs)
-        for at, question in enumerate(questions)
-    ]
-    indices, columns = np.split(np.array(rows, np.float64).T, [5])
-    term, stratum, caption, run, at = indices.astype(np.intp)
-    _, first, question = np.unique(
-        np.stack([caption, at]), axis=1, return_index=True, return_inverse=True
-    )
+    rows, n_questions = [], 0
+    for index, (term, stratum, runs) in enumerate(captions):
+        for run, questions in enumerate(runs):
+            for at, question in enumerate(questions):
+                rows.append((term, stratum, index, run, n_questions + at, *question))
+        n_questions += max(map(len, runs), default=0)
+    if not rows:
+        return Estimate(nan, nan, 0.0)
+    columns = np.array(rows, np.float64).T
+    term, stratum, caption, run, question = columns[:5].astype(np.intp)
     n_runs = int(run.max()) + 1
     top, bottom, cheap_top, cheap_bottom, trust, *sums = _scaled(
-        metric, caption * n_runs + run, *columns
+        metric, caption * n_runs + run, *columns[5:]
     )
     cell = term * n_runs + run
     tops, bottoms = (np.bincount(cell, part) for part in sums)
@@ -213,14 +213,12 @@ def estimate(
     # Effect of each question on the score, by the judge's and by the cheap judge's verdict.
     judge = np.bincount(question, scales * (top - ratios[cell] * bottom))
     cheap = np.bincount(question, scales * (cheap_top - ratios[cell] * cheap_bottom))
-    residuals, stratum, is_asked = (
-        judge - trust[first] * cheap,
-        stratum[first],
-        columns[4][first] > 0,
-    )
-    is_drawn, variance = np.zeros_like(is_asked), 0.0
+    first = np.unique(question, return_index=True)[1]
+    _, _, _, _, weight, *_ = columns[5:, first]
+    stratum, residuals = stratum[first], judge - trust[first] * cheap
+    is_drawn, variance = np.zeros(n_questions, dtype=bool), 0.0
     for number in np.unique(stratum):
-        drawn, size = (stratum == number) & is_asked, int((stratum == number).sum())
+        drawn, size = (stratum == number) & (weight > 0), int((stratum == number).sum())
         n = int(drawn.sum())
         if 1 < n < size:
             variance += size * (size - n) / n * residuals[drawn].var(ddof=1)
