@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from lmms_eval_captions.analysis.label.sampling import draw
+from lmms_eval_captions.analysis.label.page import draw
 from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
 
 if TYPE_CHECKING:
@@ -59,8 +59,6 @@ class Setting:
     metric: Literal["accuracy", "precision"] = "accuracy"
     by_video: bool = False
     """True if the metric is a mean over videos of means."""
-    stratified: bool = False
-    """True to draw equally many labels of four groups of questions, one ten times rarer."""
     n_tasks: int = 1
     """Tasks whose plain mean the metric is; questions are of one of them each."""
     n_labels: int = 200
@@ -70,7 +68,6 @@ class Setting:
 SETTINGS: Final = (
     Setting(n_videos=643, n_questions=16, must_be_narrower=True),
     Setting(n_videos=643, n_questions=16, metric="precision", must_be_narrower=True),
-    Setting(n_videos=643, n_questions=16, stratified=True),
     Setting(n_videos=643, n_questions=16, lenient=True),
     Setting(n_videos=1027, n_questions=19, by_video=True, must_be_narrower=True),
     Setting(n_videos=1027, n_questions=19, by_video=True, n_tasks=5, must_be_narrower=True),
@@ -90,7 +87,7 @@ SETTINGS: Final = (
 )  # fmt: skip
 
 _HEAD: Final = (
-    "videos x questions", "metric", "sample", "kappa", "correlation", "labels", "cover",
+    "videos x questions", "metric", "kappa", "correlation", "labels", "cover",
     "labels alone", "judge alone", "narrower",
 )  # fmt: skip
 
@@ -143,17 +140,13 @@ def _simulate(setting: Setting, rng: np.random.Generator) -> Pairs:
     videos = np.repeat(np.arange(setting.n_videos), sizes)
     people = _people(setting, videos, rng)
     judge = _judge(setting, videos, people, rng)
-    strata = np.zeros(len(videos), dtype=np.intp)
-    if setting.stratified:
-        strata = rng.choice(4, size=len(videos), p=[0.5, 0.27, 0.2, 0.03])
-    drawn = list(draw([*map(str, strata)], setting.n_labels, int(rng.integers(2**31))))
     is_labelled = np.zeros(len(videos), dtype=bool)
-    is_labelled[drawn] = True
+    is_labelled[draw(len(videos), setting.n_labels, int(rng.integers(2**31)))] = True
     adds = _ADDS[setting.metric]
     weights = 1 / sizes[videos] if setting.by_video else np.ones(len(videos))
     return Pairs(
         judge=adds[judge], people=adds[people], is_labelled=is_labelled, videos=videos,
-        strata=strata, weights=weights,
+        strata=np.zeros_like(videos), weights=weights,
     )  # fmt: skip
 
 
@@ -208,7 +201,6 @@ def _row(setting: Setting, measured: Measured) -> tuple[str, ...]:
     return (
         f"{setting.n_videos:,} x {setting.n_questions}",
         f"{what}, {setting.shares[0]:.0%} right",
-        "stratified" if setting.stratified else "random",
         f"{setting.kappa:g}{' lenient' if setting.lenient else ''}",
         f"{setting.correlation:g}",
         str(setting.n_labels),

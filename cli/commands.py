@@ -192,10 +192,8 @@ Command("label", "label",
     --videos DIR  with --build: folder of the clips (default: the one that a complete build links)
     --limit N  with --build: ask about N questions, drawn at random (default: all)
     --pairs  ask which of two captioners' captions of a video is better, without their names
-    --n N  how many are asked (default: 200)
+    --n N  how many are asked, drawn at random (default: 200)
     --tasks NAMES  tasks, separated by commas (default: all)
-    --by NAMES  stratify: draw equally many of each captioner, task, verdict of the judge or group
-        of a section of the breakdown, such as dimensions (default: at random from all)
     --seed SEED  seed of the sample (default: 0)
     --frames COUNT  frames of each video, 0 for none (default: 4; with --build 8)
     --reveal after|demand|never  when the judge's verdict is shown: after the answer, then on

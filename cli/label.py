@@ -25,7 +25,7 @@ def label(arguments: Namespace) -> int:
         raise SettingsError(
             f"label: expected either folders of results or --build DATA/KIND, got {got}"
         )
-    for name in ("pairs", "tasks", "by") if is_build else ("limit", "videos"):
+    for name in ("pairs", "tasks") if is_build else ("limit", "videos"):
         if getattr(arguments, name):
             other = "a page of results" if is_build else "--build"
             raise SettingsError(f"label --{name}: this goes with {other}; leave it out")
@@ -68,7 +68,6 @@ def _options(arguments: Namespace, *, n: int, n_frames: int, reveal: str) -> Pag
     return PageOptions(
         n=n,
         tasks=tuple(split_names(arguments.tasks)) or None,
-        by=tuple(split_names(arguments.by)),
         seed=arguments.seed,
         n_frames=n_frames if arguments.frames is None else arguments.frames,
         reveal=reveal,

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from itertools import product
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from lmms_eval_captions.analysis.gradings import Choice, Grading
-from lmms_eval_captions.analysis.label.page import Page, PageOptions, item_of, page_of
+from lmms_eval_captions.analysis.label.page import Page, PageOptions, draw, item_of, page_of
 from lmms_eval_captions.analysis.label.report import Report
-from lmms_eval_captions.analysis.label.sampling import draw
 from lmms_eval_captions.analysis.tables import Part, plural, table, with_interval
 from lmms_eval_captions.construction import people, pipeline
 from lmms_eval_captions.construction.filters import listed
@@ -68,16 +65,15 @@ def questions_to_check(folder: Path, videos: Path | None = None) -> BuiltQuestio
             f"{files[end - 1]}: expected questions, got {len(rows):,} other rows; run "
             f"lmms-eval-captions build {kind} to its end"
         )
-    paths = {}
+    clips = {}
+    linked = folder / Path(all_benchmarks()[kind].source.video_folder).name
     for row in kept(pipeline.read_stage(files[names.index(CLIPS.name)])[1]):
-        if videos is None:
-            linked = folder / Path(all_benchmarks()[kind].source.video_folder).name
-            paths[str(row["video"])] = linked / Path(str(row.get("file"))).name
-        else:
+        path = linked / Path(str(row.get("file"))).name
+        if videos is not None:
             path = Path(str(row["path"])).resolve()
-            if videos.expanduser().resolve() in path.parents:
-                paths[str(row["video"])] = path
-    return BuiltQuestions(kind, names[end - 1], rows, paths)
+        if videos is None or videos.expanduser().resolve() in path.parents:
+            clips[str(row["video"])] = path
+    return BuiltQuestions(kind, names[end - 1], rows, clips)
 
 
 def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
@@ -87,32 +83,30 @@ def built_page(questions: BuiltQuestions, options: PageOptions) -> Page:
     with the same seed. Those of a clip follow each other.
     """
 
-    def file(video: str) -> Path:
+    def find(_kind: str, video: str) -> Path:
         path = questions.clips.get(video)
         if path is None or not path.is_file():
             raise DataError(f"the clip {video} is not at hand; name the clips' folder by --videos")
         return path
 
-    drawn = sorted(draw([""] * len(questions.rows), options.n, options.seed))
-    rows = [questions.rows[index] for index in drawn]
-    videos = {str(row["video"]): partial(file, str(row["video"])) for row in rows}
     kind, items = questions.kind, []
     criteria = people.CRITERIA[kind]
-    for (number, row), (place, criterion) in product(enumerate(rows), enumerate(criteria)):
-        exported = {
-            "benchmark": kind, "video_id": row["video"], "question_id": row["id"],
-            "question": row["question"], "answer": row["answer"],
-            "text_digest": people.text_digest(row), "criterion": criterion.name,
-        }  # fmt: skip
+    for index in sorted(draw(len(questions.rows), options.n, options.seed)):
+        row = questions.rows[index]
         # With its options, if it has any, each on a line.
         question = "\n".join(filter(None, (row["question"], listed(row.get("options") or ()))))
-        item = item_of(
-            kind, row["video"], exported, id=f"{number}-{place}", grading=criterion.name,
-            frames=str(row["video"]), question=question, answer=row["answer"],
-        )  # fmt: skip
-        items.append(item)
+        for criterion in criteria:
+            exported = {
+                "question_id": row["id"], "question": row["question"], "answer": row["answer"],
+                "text_digest": people.text_digest(row), "criterion": criterion.name,
+            }  # fmt: skip
+            item = item_of(
+                kind, kind, str(row["video"]), exported, grading=criterion.name, question=question,
+                answer=row["answer"],
+            )  # fmt: skip
+            items.append(item)
     gradings = {of.name: Grading(asks=of.asks, choices=_CHOICES) for of in criteria}
-    return page_of(people.PAGE_KIND, items, [], gradings, options, videos)
+    return page_of(people.PAGE_KIND, items, gradings, options, find)
 
 
 def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: int) -> Report:
@@ -151,14 +145,24 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
         (title, table(header, agreements)),
         ("Yes by annotator", table(["annotator", *criteria], by_person)),
     ]
-    notes = list(_notes(checked))
+    unused = (
+        (checked.matched.n_other_text, "question, options or answer have changed since"),
+        (checked.matched.n_other_question, "their question is missing"),
+    )
+    notes = [f"{plural(n, 'answer')} not used: {why}" for n, why in unused if n]
+    if few := people.n_few(rows):
+        paper = people.PAPER_ANNOTATORS
+        notes.append(
+            f"{few:,} of the kept questions were answered by fewer than {paper} people; in the "
+            f"paper at least {paper} look at each"
+        )
     part = Part(f"Built questions of {questions.kind}", sentences, tables, notes)
     document = {
         "kind": questions.kind,
         "stage": questions.stage,
         "n_questions": len(questions.rows),
         "n_kept": len(rows),
-        "n_kept_by_few": people.n_few(rows),
+        "n_kept_by_few": few,
         "n_shared": checked.n_shared,
         "annotators": list(checked.people),
         "dropped": dict(dropped),
@@ -167,18 +171,3 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
         "n_other_question": checked.matched.n_other_question,
     }
     return Report(part, {"built": document})
-
-
-def _notes(checked: people.Checked) -> Iterator[str]:
-    for n, why in (
-        (checked.matched.n_other_text, "question, options or answer have changed since"),
-        (checked.matched.n_other_question, "their question is missing"),
-    ):
-        if n:
-            yield f"{plural(n, 'answer')} not used: {why}"
-    few, fewest = people.n_few(kept(checked.rows)), people.PAPER_ANNOTATORS
-    if few:
-        yield (
-            f"{few:,} of the kept questions were answered by fewer than {fewest} people; in the "
-            f"paper at least {fewest} look at each"
-        )

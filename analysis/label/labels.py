@@ -13,7 +13,6 @@ import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.gradings import Grading, Label, grading_of
-from lmms_eval_captions.analysis.label.sampling import judged_pairs, strata_of
 from lmms_eval_captions.analysis.tables import plural
 from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.construction.people import PAGE_KIND, Exported, last_words
@@ -24,6 +23,7 @@ LEFT: Final = "left"
 RIGHT: Final = "right"
 TIE: Final = "tie"
 _SCORE: Final = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
+_TEXTS: Final = ("captioner", "question", "answer", "caption_digest")
 _KEY: Final = (
     "kind", "annotator", "task", "video_id", "captioner", "question_index", "question",
     "caption_digest",
@@ -34,8 +34,7 @@ class Labels(NamedTuple):
     """Labels of some files, each person's last one on each question."""
 
     verdicts: pd.DataFrame
-    """A row per graded question, with the columns of :func:`_verdict`: ``label`` is a ``Label``,
-    ``by`` what the sample is stratified by."""
+    """A row per graded question, with the columns of :func:`_verdict`."""
     choices: pd.DataFrame
     """A row per choice between captions, with the columns of :func:`_choice`: ``score`` is 1 for
     the first captioner, 0.5 for a tie, 0 for the second."""
@@ -52,24 +51,24 @@ def read_labels(paths: Sequence[Path]) -> Labels:
     verdicts: list[dict[str, object]] = []
     choices: list[dict[str, object]] = []
     n_skipped = 0
-    for line in lines:
-        if line.row.get("kind") == PAGE_KIND:
+    for where, row in lines:
+        if row.get("kind") == PAGE_KIND:
             raise DataError(
-                f"{line.where}: expected a label of results, got one of a question that was built; "
-                f"give the build's folder, such as --build DATA/{line.row.get('benchmark')!s:.40}"
+                f"{where}: expected a label of results, got one of a question that was built; "
+                f"give the build's folder, such as --build DATA/{row.get('benchmark')!s:.40}"
             )
-        if line.row.get("label") is None:
+        if row.get("label") is None:
             n_skipped += 1
             continue
         try:
-            if line.row.get("kind") == "pair":
-                choices.append(_choice(line.row))
+            if row.get("kind") == "pair":
+                choices.append(_choice(row))
             else:
-                verdicts.append(_verdict(line.row))
+                verdicts.append(_verdict(row))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             problem = f"it lacks {error}" if isinstance(error, KeyError) else error
             raise DataError(
-                f"{line.where}: expected a label as the page exports it: {problem}; export it again"
+                f"{where}: expected a label as the page exports it: {problem}; export it again"
             ) from error
     if not verdicts and not choices:
         raise DataError(f"{', '.join(map(str, paths))}: expected labels, got none")
@@ -102,28 +101,17 @@ def _choice(row: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _verdict(row: Mapping[str, Any]) -> dict[str, object]:
-    task = str(row["task"])
-    benchmark = our_benchmarks().get(task)
+    benchmark = our_benchmarks().get(str(row["task"]))
     grading = None if benchmark is None else grading_of(benchmark)
     if grading is None:
-        raise ValueError(f"people are not asked about the task {task!r:.80}")
-    design = dict(row.get("design") or {})
-    by = design.get("by") or []
-    if not isinstance(by, list):
-        raise TypeError(f"expected a list as 'by', got {by!r:.80}")
-    stratum = design.get("stratum")
+        raise ValueError(f"people are not asked about the task {row['task']!r:.80}")
     return {
         "annotator": str(row["annotator"]),
-        "captioner": str(row.get("captioner", "")),
-        "task": task,
+        "task": str(row["task"]),
         "video": str(row["video_id"]),
         "question_index": int(row["question_index"]),
-        "question": str(row.get("question", "")),
-        "answer": str(row.get("answer", "")),
-        "caption_digest": str(row.get("caption_digest", "")),
+        **{name: str(row.get(name, "")) for name in _TEXTS},
         "label": _label(row["label"], grading),
-        "by": tuple(map(str, by)),
-        "stratum": None if stratum is None else str(stratum),
         "is_changed": bool(row.get("changed_after_reveal")),
         "seconds": float(row.get("seconds") or 0.0),
     }
@@ -161,14 +149,12 @@ class Domain:
     """See :func:`judged_pairs`."""
     labels: pd.DataFrame
     """See :class:`Labels`, with ``pair``: the pair's index in ``pairs``."""
-    by: tuple[str, ...]
-    """Names that the sample is stratified by."""
 
     def said(self, metric: str) -> list[tuple[object, ...] | None]:
         """Return what a metric reads of each label; ``None`` if the person did not say it."""
         benchmark = self.table.benchmark
         grading = grading_of(benchmark)
-        assert grading is not None  # noqa: S101 - see read_labels
+        assert grading is not None  # noqa: S101 - see _verdict
         labels = self.labels[["question", "answer"]].to_dict("records")
         judgements = map(grading.judgement, labels, self.labels["label"])
         records = (SimpleNamespace(**a | b) for a, b in zip(labels, judgements, strict=True))
@@ -176,14 +162,46 @@ class Domain:
         return [None if None in read else read for read in values]
 
 
+def judged_pairs(captioner: Captioner, task: str) -> tuple[TaskTable, pd.DataFrame]:
+    """Return a task's verdicts and its pairs with a verdict in at least one judge run.
+
+    Pairs have the table's columns, ``captioner`` and ``task``. A column of values holds a tuple per
+    judge run with a verdict, each what metrics read of the pair; missing if no run has one.
+    """
+    (table,) = captioner.verdicts(task, sampled=False).tables
+    asked, benchmark = table.asked(), table.benchmark
+    keys = ["caption", "question_index"]
+    pairs = asked.drop_duplicates(keys).set_index(keys, drop=False)
+    for metric, column in table.head["values"].items():
+        is_single = benchmark.metrics[metric].n_values == 1
+        values = asked[column].map(lambda value, is_single=is_single: _tuple(value, is_single))
+        pairs[column] = values.dropna().groupby([asked[key] for key in keys]).agg(list)
+    pairs = pairs[pairs[table.head["values"][benchmark.headline]].notna()].reset_index(drop=True)
+    return table, pairs.assign(
+        captioner=captioner.name,
+        task=task,
+        question=pairs["question"].fillna(""),
+        question_index=pairs["question_index"].astype(int),
+    )
+
+
+def _tuple(value: Any, is_single: bool) -> tuple[object, ...] | None:  # noqa: ANN401
+    if is_single:
+        return None if value is None else (value,)
+    return None if not value or None in value else tuple(value)
+
+
 def domains_of(
     labels: pd.DataFrame, captioners: Sequence[Captioner]
 ) -> tuple[list[Domain], list[str]]:
     """Return the labels by captioner and task, and notes on labels that match nothing.
 
+    A label is of the captioner that it names. If there is none of that name, as after a folder was
+    renamed, it is of the one that has its caption, and most captions of that captioner's labels:
+    some, such as empty ones, may be the same by chance.
+
     Raises:
-        DataError: If verdicts cannot be read, no label is of these runs, or samples that were
-            drawn in different ways are mixed.
+        DataError: If verdicts cannot be read, or no label is of these runs.
     """
     judged = {
         (captioner.name, task): (captioner, *judged_pairs(captioner, task))
@@ -191,26 +209,30 @@ def domains_of(
         for captioner in captioners
         if task in captioner.runs
     }
-    keys = ["task", "video", "question_index"]
-    columns = ["captioner", *keys, "caption_digest", "question"]
+    keys, texts = ["task", "video", "question_index"], ["caption_digest", "question"]
+    columns = ["captioner", *keys, *texts]
     pairs = [of[columns].assign(pair=of.index) for *_, of in judged.values()]
     # A video may have several captions.
     candidates = pd.concat([pd.DataFrame(columns=[*columns, "pair"]), *pairs])
-    found = labels.assign(label_index=range(len(labels))).merge(
-        candidates, on=keys, suffixes=("", "_judged")
-    )
-    found["is_same"] = _is_same(found, "caption_digest")
-    owners = _owners(labels, found, [captioner.name for captioner in captioners])
-    only = {name: of[0] for name, of in owners.items() if len(of) == 1}
-    is_own = found["captioner"].map(only) == found["captioner_judged"]
-    matched = found[is_own & found["is_same"] & _is_same(found, "question")]
-    matched = matched.drop_duplicates("label_index", keep="last")
+    n_labels = labels.groupby("captioner")["task"].transform("size")
+    found = labels.assign(label_index=range(len(labels)), n_labels=n_labels)
+    found = found.merge(candidates, on=keys, suffixes=("", "_judged"))
+    names = [captioner.name for captioner in captioners]
+    is_own = ~found["captioner"].isin(names) | (found["captioner"] == found["captioner_judged"])
+    for name in texts:
+        said, judged_text = found[name], found[f"{name}_judged"]
+        # An empty text is unknown.
+        is_own &= (said == judged_text) | (said == "") | (judged_text == "")
+    own = found[is_own].drop_duplicates(["label_index", "captioner_judged"], keep="last")
+    n_same = own.groupby(["captioner", "captioner_judged"])["label_index"].transform("size")
+    own = own[(2 * n_same > own["n_labels"]) | (own["captioner"] == own["captioner_judged"])]
+    is_shared = own.duplicated("label_index", keep=False)
     reasons = pd.Series("they are of other captions or questions", range(len(labels)))
-    is_ambiguous = labels["captioner"].map(lambda name: len(owners[name]) > 1)
-    reasons[is_ambiguous.to_numpy()] = "several captioners have these captions"
+    reasons[own["label_index"][is_shared]] = "several captioners have these captions"
     reasons[~reasons.index.isin(found["label_index"])] = (
         "their task, video or question has no verdict in these results"
     )
+    matched = own[~is_shared]
     counts = reasons.drop(matched["label_index"]).value_counts()
     if matched.empty:
         raise DataError(
@@ -218,54 +240,7 @@ def domains_of(
             "page was made of as --against"
         )
     domains = []
-    for key, own in matched.groupby(["captioner_judged", "task"]):
-        captioner, table, of_task = judged[key]
-        by = _design(key[1], of_task, own)
-        domains.append(Domain(captioner, key[1], table, of_task, own, by))
+    for key, of_task in matched.groupby(["captioner_judged", "task"]):
+        captioner, table, all_pairs = judged[key]
+        domains.append(Domain(captioner, key[1], table, all_pairs, of_task))
     return domains, [f"{plural(n, 'label')} left out: {reason}" for reason, n in counts.items()]
-
-
-def _is_same(found: pd.DataFrame, name: str) -> pd.Series[bool]:
-    """Return if labels and pairs have the same text; an empty one is unknown."""
-    ours, judged = found[name], found[f"{name}_judged"]
-    return (ours == judged) | (ours == "") | (judged == "")
-
-
-def _owners(
-    labels: pd.DataFrame, found: pd.DataFrame, names: Sequence[str]
-) -> dict[str, list[str]]:
-    """Return the captioners that a label's captioner can be: the one of that name, if there is one.
-
-    After a folder was renamed it is who has its captions. Two captioners may have some captions in
-    common, such as empty ones: more than half must be the same.
-    """
-    same = found[found["is_same"]]
-    n_same = same.groupby(["captioner", "captioner_judged"])["label_index"].nunique()
-    return {
-        captioner: [captioner]
-        if captioner in names
-        else [name for name in names if 2 * n_same.get((captioner, name), 0) > n]
-        for captioner, n in labels["captioner"].value_counts().items()
-    }
-
-
-def _design(task: str, pairs: pd.DataFrame, labels: pd.DataFrame) -> tuple[str, ...]:
-    """Return what the sample is stratified by."""
-    by, *others = labels["by"].unique()
-    if others:
-        names = sorted(f"by {'+'.join(by)}" if by else "at random" for by in [by, *others])
-        raise DataError(
-            f"labels of {task}: samples drawn {' and '.join(names)} cannot be weighted together; "
-            "read the files one at a time"
-        )
-    # A pair must be weighted by the stratum that it was drawn from.
-    current = pairs.loc[labels["pair"]].assign(captioner=labels["captioner"].to_numpy())
-    strata = strata_of(current, by)
-    for video, drawn, now in zip(labels["video"], labels["stratum"], strata, strict=True):
-        if by and drawn not in (None, now):
-            raise DataError(
-                f"labels of {task}: {video!r:.80} was drawn as {drawn!r:.80} by {'+'.join(by)} and "
-                f"is {now!r:.80} now; give the results that the page was made of as --against, not "
-                "those of another judge run"
-            )
-    return tuple(by)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from lmms_eval_captions.analysis.gradings import Grading
 from lmms_eval_captions.analysis.web_page import frames_of, json_in_html, render_page
+from lmms_eval_captions.judges.files import whole
 
 _HERE: Final = Path(__file__).parent
 _MOST_BYTES: Final = 50_000_000
@@ -27,8 +31,6 @@ class PageOptions:
     n: int
     tasks: tuple[str, ...] | None
     """``None`` for all."""
-    by: tuple[str, ...] = ()
-    """Names that the sample is stratified by."""
     seed: int = 0
     n_frames: int = 4
     reveal: str = "after"
@@ -50,46 +52,60 @@ def render(title: str, data: Mapping[str, object]) -> str:
     return render_page(_HERE, title=title, style=style, script=script, data=json_in_html(data))
 
 
-def item_of(task: str, video: str, row: Mapping[str, object], **fields: object) -> Item:
+def draw(n_population: int, n: int, seed: int) -> list[int]:
+    """Return the indices of a random sample of at most n, in random order.
+
+    A person who stops early has labelled a random sample, too.
+    """
+    indices: list[int] = np.random.default_rng(seed).permutation(n_population)[:n].tolist()
+    return indices
+
+
+def item_of(
+    benchmark: str, task: str, video: str, row: Mapping[str, object], **fields: object
+) -> Item:
     """Return a question; fields that are not given are empty."""
+    exported = {"benchmark": benchmark, "task": task, "video_id": video, **row}
     empty: Item = {
-        "frames": f"{row['benchmark']} {video}", "grading": task, "question": "", "answer": "",
+        "frames": f"{benchmark} {video}", "grading": task, "question": "", "answer": "",
         "captions": [], "references": [], "choices": None, "judge": [],
     }  # fmt: skip
-    return {"task": task, "video_id": video, "row": dict(row), **empty, **fields}
+    return {"task": task, "video_id": whole(video), "row": exported, **empty, **fields}
 
 
 def page_of(
     kind: str,
     items: Sequence[Item],
-    captions: Sequence[str],
     gradings: Mapping[str, Grading],
     options: PageOptions,
-    videos: Mapping[str, Callable[[], Path]],
+    find: Callable[[str, str], Path],
 ) -> Page:
     """Return a page.
 
     Args:
         kind: ``verdict``, ``pair``, or that of built questions.
-        items: Questions; ``captions`` holds indices of captions, ``frames`` the video's key.
-        captions: Texts.
+        items: Questions.
         gradings: What is asked, by the name that items have it by.
         options: See :class:`PageOptions`.
-        videos: See :func:`frames_of`.
+        find: Returns the file of a video by task and name, or raises :class:`DataError`.
     """
-    texts = [*captions, *(item["question"] + item["answer"] for item in items)]
-    bytes_left = _MOST_BYTES - sum(len(text.encode()) for text in texts)
+    texts: dict[str, int] = {}
+    for number, item in enumerate(items):
+        item["id"] = str(number)
+        item["captions"] = [texts.setdefault(text, len(texts)) for text in item["captions"]]
+    shown = [*texts, *(item["question"] + item["answer"] for item in items)]
+    bytes_left = _MOST_BYTES - sum(len(text.encode()) for text in shown)
+    videos = {item["frames"]: partial(find, item["task"], item["video_id"]) for item in items}
     frames, reasons = frames_of(videos, n_frames=options.n_frames, most_bytes=max(bytes_left, 0))
-    for place, item in enumerate(items):
-        item.setdefault("id", str(place))
+    for item in items:
         item["no_frames"] = reasons.get(item["frames"], "")
-    content = repr([(item["row"], item["id"]) for item in items]).encode("utf-8", "replace")
+    content = repr([item["row"] for item in items]).encode("utf-8", "replace")
     data = {
         "kind": kind,
         "page": blake2b(content, digest_size=6).hexdigest(),
         "reveal": options.reveal,
         "about": {"made_by": "lmms-eval-captions label", "seed": options.seed},
-        "captions": captions,
+        "captions": list(texts),
         "frames": frames,
         "gradings": {
             name: {
@@ -102,8 +118,7 @@ def page_of(
         },
         "items": items,
     }
-    keys = {item["frames"] for item in items}
-    notes = [f"frames of {len(keys & frames.keys())} of {len(keys)} videos are in the page"]
+    notes = [f"frames of {len(frames)} of {len(videos)} videos are in the page"]
     notes += [f"{n} videos: {reason}" for reason, n in Counter(reasons.values()).most_common(2)]
     if bytes_left < 0:
         notes.append("the texts alone exceed 50 MB: browsers may be slow; ask about fewer")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite, isnan
+from math import isfinite
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,8 +12,14 @@ import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
 from lmms_eval_captions.analysis.label.labels import Domain, domains_of
-from lmms_eval_captions.analysis.label.sampling import strata_of
-from lmms_eval_captions.analysis.label.scores import Document, agreements_of, score, score_groups
+from lmms_eval_captions.analysis.label.scores import (
+    Document,
+    agreement,
+    agreements_of,
+    score,
+    score_groups,
+    wide,
+)
 from lmms_eval_captions.analysis.tables import (
     NONE,
     Part,
@@ -25,8 +31,7 @@ from lmms_eval_captions.analysis.tables import (
     with_interval,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-from lmms_eval_captions.metrics.agreement import agreement_interval, ratings_of
-from lmms_eval_captions.metrics.correlation import Correlations, correlations
+from lmms_eval_captions.metrics.correlation import correlations
 from lmms_eval_captions.metrics.intervals import FEW_VIDEOS, Interval
 from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley_terry, elo
 
@@ -52,7 +57,6 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
             "annotators": sorted(set(domain.labels["annotator"])),
             "n_pairs": len(domain.pairs),
             "n_labelled": domain.labels["pair"].nunique(),
-            "by": list(domain.by),
             "agreement": list(agreements_of(domain)),
             **score(domain.task, [domain]),
         }
@@ -61,7 +65,7 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
     groups, group_notes = score_groups(domains)
     found = [*tasks, *groups]
     agreements = [
-        [_name(of_task), of["who"], of["n_pairs"], "; ".join(_shown(of["coefficients"]))]
+        [_name(of_task), of["who"], of["n_pairs"], _shown(of["coefficients"])]
         for of_task in tasks
         for of in of_task["agreement"]
     ]
@@ -79,8 +83,6 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         *group_notes,
         *left_out,
     ]
-    if any(domain.by for domain in domains):
-        notes.append("Agreement is over the pairs as drawn: strata are not weighted.")
     part = Part("Graded questions", list(map(_head, domains)), tables, notes)
     return Report(part, {"verdicts": tasks, "groups_of_tasks": groups, "left_out": left_out})
 
@@ -88,20 +90,16 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
 def _head(domain: Domain) -> str:
     labels, seconds = domain.labels, domain.labels["seconds"]
     pace = f", {seconds[seconds > 0].median():.0f} s each (median)" if (seconds > 0).any() else ""
-    how = "drawn at random"
-    if domain.by:
-        n_strata = len(set(strata_of(domain.pairs, domain.by)))
-        how = f"stratified by {'+'.join(domain.by)} (strata weighted by their sizes: {n_strata})"
     return (
         f"{domain.task} of {domain.captioner.name}: {labels['pair'].nunique():,} of "
-        f"{plural(len(domain.pairs), 'judged pair')} labelled, {how}; "
+        f"{plural(len(domain.pairs), 'judged pair')} labelled, drawn at random; "
         f"{plural(len(labels), 'label')} by {', '.join(sorted(set(labels['annotator'])))}{pace}."
     )
 
 
-def _shown(coefficients: Mapping[str, Interval]) -> Iterator[str]:
-    for kind, value in coefficients.items():
-        yield f"{_COEFFICIENTS[kind]} {with_interval(value, 3)}"
+def _shown(coefficients: Mapping[str, Interval]) -> str:
+    shown = coefficients.items()
+    return "; ".join(f"{_COEFFICIENTS[kind]} {with_interval(of, 3)}" for kind, of in shown)
 
 
 def _name(found: Document) -> str:
@@ -173,18 +171,16 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
         # If all videos say the same of a captioner, so do resamples of them.
         ratings = replace(ratings, low=None, high=None)
     rated = [captioner for captioner in captioners if captioner.name in names]
-    found = _correlations(names, ratings, strengths, rated)
+    found = list(_correlations(names, ratings, strengths, rated))
     people = sorted(set(choices["annotator"]))
-    among = _agreement(choices) if len(people) > 1 else {}
+    among = _among(choices) if len(people) > 1 else {}
     n_videos = int(videos.max()) + 1
     sentences = [
         f"{plural(len(choices), 'choice')} between captions of {plural(n_videos, 'video')} by "
-        f"{', '.join(people)}.",
-        *(
-            f"{name} among annotators: {of.note if isnan(of.value) else with_interval(of, 3)}"
-            for name, of in among.items()
-        ),
+        f"{', '.join(people)}."
     ]
+    if among:
+        sentences.append(f"Agreement among annotators: {_shown(among)}.")
     notes = [
         f"Elo with AuroraCap's parameters (Table O14: K {PAPER.k_factor:g}, at least "
         f"{PAPER.minimum:g}, {PAPER.n_matches:,} matches drawn from the choices), mean over "
@@ -200,13 +196,11 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
     tables = [("", _ratings(names, choices, ratings, strengths))]
     if len(rated) > 2:
         title = f"Correlation of metrics with people's ratings over {len(rated)} captioners"
-        rows = [
-            [task, metric, name, *(f"{r:+.2f}" for r in (c.pearson, c.spearman, c.kendall))]
-            for task, of_task in found.items()
-            for metric, of_metric in of_task.items()
-            for name, c in of_metric.items()
-        ]
         header = ["task", "metric", "with", "Pearson", "Spearman", "Kendall"]
+        rows = [
+            [task, metric, name, *(interval_text(r, None, None, sign="+") for r in numbers)]
+            for task, metric, name, *numbers in (of.values() for of in found)
+        ]
         tables.append((f"{title} (Figure 5)", table(header, rows)))
     elif captioners:
         notes.append(f"no correlations: they take at least 3 of these captioners, got {len(rated)}")
@@ -240,37 +234,35 @@ def _ratings(
     return table(["captioner", "won", "tied", "lost", "Elo", "Bradley-Terry"], rows)
 
 
-def _agreement(choices: pd.DataFrame) -> dict[str, Interval]:
+def _among(choices: pd.DataFrame) -> dict[str, Interval]:
     """Return the agreement of annotators who chose between the same captions."""
     is_turned = choices["first"] > choices["second"]
+    sides = np.sort(choices[["first", "second"]].to_numpy(str), axis=1)
     rated = choices.assign(
-        sides=list(map(tuple, np.sort(choices[["first", "second"]].to_numpy(str), axis=1))),
+        first=sides[:, 0],
+        second=sides[:, 1],
         rating=choices["score"].where(~is_turned, 1 - choices["score"]),
     )
-    rows = rated.groupby(["task", "video", "sides", "annotator"], sort=False)["rating"].last()
-    wide = rows.unstack().astype(object)
-    videos = np.unique(wide.index.get_level_values("video"), return_inverse=True)[1]
-    ratings = ratings_of(wide.where(wide.notna(), None).to_numpy().tolist())
-    return {
-        "AC1": agreement_interval(ratings, videos, coefficient="ac1"),
-        "alpha": agreement_interval(ratings, videos, coefficient="nominal"),
-    }
+    ratings = wide(rated, ["task", "video", "first", "second"])
+    videos = ratings.index.to_frame()["video"]
+    return agreement(ratings.to_numpy().tolist(), videos, ("ac1", "nominal"))
 
 
 def _correlations(
     names: Sequence[str], ratings: Elo, strengths: BradleyTerry, captioners: Sequence[Captioner]
-) -> dict[str, dict[str, dict[str, Correlations]]]:
-    """Return the correlations by task, metric and rating."""
+) -> Iterator[Document]:
+    """Yield the correlations of each metric with each rating over captioners."""
     indices = [names.index(captioner.name) for captioner in captioners]
-    both = {"Elo": ratings.values, "Bradley-Terry": strengths.values}
-    rated = {name: of[indices].tolist() for name, of in both.items() if of is not None}
-    found: dict[str, dict[str, dict[str, Correlations]]] = {}
     for task in common_names(captioners) if captioners else ():
         scores = [captioner.results(task).scores for captioner in captioners]
         for metric in scores[0]:
             numbers = [of.get(metric, np.nan) for of in scores]
             if all(map(isfinite, numbers)) and metric != "unscored":
-                found.setdefault(task, {})[metric] = {
-                    name: correlations(numbers, values) for name, values in rated.items()
-                }
-    return found
+                for name, rating in (("Elo", ratings), ("Bradley-Terry", strengths)):
+                    if rating.values is not None:
+                        found = correlations(numbers, rating.values[indices].tolist())
+                        yield {
+                            "task": task, "metric": metric, "with": name,
+                            "pearson": found.pearson, "spearman": found.spearman,
+                            "kendall": found.kendall,
+                        }  # fmt: skip

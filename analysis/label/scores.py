@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 
 from lmms_eval_captions.analysis.label.labels import Domain
-from lmms_eval_captions.analysis.label.sampling import strata_of
 from lmms_eval_captions.analysis.parts import Group, parts_of
 from lmms_eval_captions.analysis.task_table import Verdicts
 from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of
 from lmms_eval_captions.metrics.agreement import Coefficient, Rating, agreement_interval, ratings_of
-from lmms_eval_captions.metrics.intervals import interval
+from lmms_eval_captions.metrics.intervals import Interval, interval
 from lmms_eval_captions.metrics.paired import paired_interval
 from lmms_eval_captions.metrics.parts import Floats, values_of_runs
 from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
@@ -30,41 +29,54 @@ Document = dict[str, Any]
 """Findings of JSON's types, with intervals and differences as their records."""
 
 
+def agreement(
+    rows: Sequence[Sequence[Any]], videos: pd.Series[str], kinds: Sequence[Coefficient]
+) -> dict[str, Interval]:
+    """Return coefficients of agreement.
+
+    Args:
+        rows: Shape (n_items, n_raters); ``None`` is a missing rating.
+        videos: Shape (n_items,): the cluster of each item.
+        kinds: Names of the coefficients.
+    """
+    ratings, clusters = ratings_of(rows), pd.factorize(videos)[0]
+    return {kind: agreement_interval(ratings, clusters, coefficient=kind) for kind in kinds}
+
+
+def wide(judgements: pd.DataFrame, item: str | list[str]) -> pd.DataFrame:
+    """Return the last ``rating`` of each item by each annotator, a column; ``None`` if missing."""
+    last = judgements.groupby([*np.atleast_1d(item), "annotator"])["rating"].last()
+    ratings = last.unstack().astype(object)
+    return ratings.where(ratings.notna(), None)
+
+
 def agreements_of(domain: Domain) -> Iterator[Document]:
     """Yield the agreement among annotators, of each with the judge, and of all with the judge.
 
     ``n_pairs`` counts the pairs that at least two of the raters rated.
     """
     headline = domain.table.benchmark.headline
-    rated = domain.labels.assign(rating=list(map(_rating, domain.said(headline))))
-    rated = rated.drop_duplicates(["pair", "annotator"], keep="last")
-    table = rated.pivot(index="pair", columns="annotator", values="rating").astype(object)
-    table = table.where(table.notna(), None)
-    pairs = domain.pairs.loc[table.index]
+    ratings = wide(domain.labels.assign(rating=list(map(_rating, domain.said(headline)))), "pair")
+    pairs = domain.pairs.loc[ratings.index]
     # What the judge said in most of its runs; of equally frequent verdicts, the first.
     runs_of_pairs = pairs[domain.table.head["values"][headline]]
     judge = [_rating(Counter(runs).most_common(1)[0][0]) for runs in runs_of_pairs]
-    is_number = any(isinstance(rating, float) for rating in judge)
-    people = table.to_numpy().tolist()
-    raters: list[tuple[str, Sequence[Sequence[Any]], Sequence[Coefficient]]] = [
-        (f"{name} with the judge", list(zip(table[name], judge, strict=True)), ("kappa", "ac1"))
-        for name in table
+    people = ratings.to_numpy().tolist()
+    raters: list[tuple[str, Sequence[Sequence[Any]], tuple[Coefficient, ...]]] = [
+        (f"{name} with the judge", list(zip(ratings[name], judge, strict=True)), ("kappa", "ac1"))
+        for name in ratings
     ]
     if len(raters) > 1:
         both = [(rating, said) for of, said in zip(people, judge, strict=True) for rating in of]
         raters.insert(0, ("annotators among one another", people, ("ac1", "nominal")))
         raters.append(("all with the judge", both, ("kappa", "ac1")))
-    videos = np.unique(pairs["video"], return_inverse=True)[1]
+    is_number = isinstance(judge[0], float)
     for who, rows, kinds in raters:
-        ratings = ratings_of(rows)
-        clusters = videos.repeat(len(rows) // len(videos))
+        videos = pairs["video"].repeat(len(rows) // len(pairs))
         yield {
             "who": who,
-            "n_pairs": int(((ratings.codes >= 0).sum(axis=1) > 1).sum()),
-            "coefficients": {
-                kind: agreement_interval(ratings, clusters, coefficient=kind)
-                for kind in (("interval",) if is_number else kinds)
-            },
+            "n_pairs": sum(len(row) - row.count(None) > 1 for row in rows),
+            "coefficients": agreement(rows, videos, ("interval",) if is_number else kinds),
         }
 
 
@@ -72,9 +84,7 @@ def _rating(values: Sequence[Any] | None) -> Rating | None:
     """Return what the headline reads of a pair as one rating: a verdict, or a mean of numbers."""
     if values is None:
         return None
-    if len(values) == 1 and isinstance(values[0], str):
-        return values[0]
-    return fmean(map(float, values))
+    return values[0] if isinstance(values[0], str) else fmean(map(float, values))
 
 
 def score(name: str, domains: Sequence[Domain]) -> Document:
@@ -85,11 +95,13 @@ def score(name: str, domains: Sequence[Domain]) -> Document:
     """
     verdicts = domains[0].captioner.verdicts(name, sampled=False)
     metrics, pairs = verdicts.benchmark.metrics, domains[0].pairs
-    added = {m: [_contributions(domain, m) for domain in domains] for m in metrics}
-    lengths = {metric: _length_factors(verdicts, metric) for metric in metrics}
+    added = {
+        m: (_length_factor(verdicts, m), [_contributions(domain, m) for domain in domains])
+        for m in metrics
+    }
 
     def compare(group: Group | None) -> Document:
-        return {m: _compare(verdicts, m, added[m], lengths[m], group) for m in metrics}
+        return {metric: _compare(verdicts, metric, *added[metric], group) for metric in metrics}
 
     found: Document = {"scores": compare(None)}
     if len(domains) == 1:
@@ -97,8 +109,8 @@ def score(name: str, domains: Sequence[Domain]) -> Document:
         found["groups"] = [
             {"section": section, "group": group, "scores": compare((section, group))}
             for section, names in verdicts.benchmark.sections.items()
-            for group in names
             if section in pairs
+            for group in names
             if (labelled[section] == group).any() and (pairs[section] != group).any()
         ]
     return found
@@ -148,36 +160,36 @@ def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
         for runs, source in zip(pairs[column], pairs["source"], strict=True)
     ]
     labels = domain.labels["pair"].to_numpy()
-    people = list(map(adds, domain.said(metric), sources[labels]))
+    people = pd.DataFrame(map(adds, domain.said(metric), sources[labels]))
     pairs = pairs.assign(
         values=[runs[0] for runs in pairs[column]],
         denominator=[runs[0][1] for runs in judge],
-        stratum=strata_of(pairs, domain.by),
         has_label=pairs.index.isin(labels),
     )
     pairs[_JUDGE] = np.array([np.mean(runs, axis=0) for runs in judge]).reshape(-1, 2)
-    pairs[_PEOPLE] = pd.DataFrame(people).groupby(labels).mean().reindex(pairs.index)
+    pairs[_PEOPLE] = people.groupby(labels).mean().reindex(pairs.index)
     return pairs
 
 
-def _length_factors(verdicts: Verdicts, metric: str) -> list[float] | None:
-    """Return what a metric multiplies its ratio over questions by, per term; 1 for most metrics.
+def _length_factor(verdicts: Verdicts, metric: str) -> float | None:
+    """Return what a metric multiplies its ratio over questions by; 1 for most metrics.
 
-    ``None`` if it is not known, as for a ratio to tokens that were not counted.
+    ``None`` if it is not known, as for a ratio to tokens that were not counted, or differs between
+    the tasks of a group.
     """
     parts = parts_of([verdicts], metric)
     if parts is None:
         return None
     sums = parts.sides[0][0].sum(axis=0)[:, 1:]
-    factors: list[float] = np.prod(sums[..., 0] / sums[..., 1], axis=1).tolist()
-    return factors
+    factor, *others = set(np.prod(sums[..., 0] / sums[..., 1], axis=1).tolist())
+    return None if others else factor
 
 
 def _compare(
     verdicts: Verdicts,
     metric: str,
+    length: float | None,
     contributions: Sequence[pd.DataFrame],
-    lengths: Sequence[float] | None,
     group: Group | None,
 ) -> Document:
     """Compare a metric of a task, or of the tasks of a group, by people and by the judge.
@@ -185,7 +197,7 @@ def _compare(
     Returns:
         ``judge_all``: by the judge on all pairs. ``labels_alone`` and ``corrected``: ``None`` if
         the metric is not a ratio of sums over pairs. ``judge``, ``people`` and ``difference``
-        (people minus judge): on the labelled pairs, weighted as their sample asks for.
+        (people minus judge): on the labelled pairs.
     """
     known = verdicts.benchmark.metrics[metric]
     scale, bounds = known.scale, known.bounds
@@ -205,21 +217,18 @@ def _compare(
     if not all(n_labels):
         note = "no label" if len(n_labels) == 1 else "not given: a task has no label"
         return {**found, "note": note}
-    if lengths is None:
-        return {**found, "note": "not given: the captions' tokens are not known"}
-    if len(lengths) > 1 and any(length != 1 for length in lengths):
-        return {**found, "note": "not given: each task has captions of its own length"}
+    if length is None:
+        return {**found, "note": "not given: the captions' length is not known or not the same"}
     terms = _terms(verdicts, metric, contributions)
     n_videos = 1 + max(int(pairs.videos.max()) for pairs in terms)
     judge, people = (
         np.stack([_sums(pairs, side, n_videos) for pairs in terms], axis=1)[None, :, :, None]
         for side in ("judge", "people")
     )
-    scale_of_pairs = scale * lengths[0]
     found["judge"], found["people"] = (
-        float(values_of_runs(side, scale=scale_of_pairs)[0]) for side in (judge, people)
+        float(values_of_runs(side, scale=scale * length)[0]) for side in (judge, people)
     )
-    if lengths[0] != 1:
+    if length != 1:
         note = "not corrected: it is a ratio to the captions' length; correct acc, and divide"
         return {**found, "note": note}
     n_silent = sum(int(of["has_label"].sum()) for of in contributions) - sum(n_labels)
@@ -228,7 +237,7 @@ def _compare(
             f"{n_silent} of {n_silent + sum(n_labels)} labelled pairs lack it: the others stand "
             "for all, which skews it if people gave it for some answers more than for others"
         )
-    found["difference"] = paired_interval(people, judge, scale=scale_of_pairs)
+    found["difference"] = paired_interval(people, judge, scale=scale)
     found["labels_alone"] = ppi_mean(*terms, scale=scale, bounds=bounds, lam=0.0)
     found["corrected"] = ppi_mean(*terms, scale=scale, bounds=bounds)
     return found
@@ -239,12 +248,12 @@ def _terms(verdicts: Verdicts, metric: str, contributions: Sequence[pd.DataFrame
 
     A pair's weight is what its video adds over what its questions add alone: 1 if a metric pools
     the questions of all videos, one over the number of a video's questions if it is a mean over
-    videos of their own means. Pooled tasks stay strata: the page may have asked about more pairs of
+    videos of their own means. Pooled tasks are strata: the page may have asked about more pairs of
     one of them.
     """
     rows = pd.concat(contributions, ignore_index=True)
     ratios = verdicts.benchmark.metrics[metric].ratios
-    assert ratios is not None  # noqa: S101 - see _length_factors
+    assert ratios is not None  # noqa: S101 - see _length_factor
     videos = rows.groupby(["task", "video"])
     together = [
         ratios([list(chain.from_iterable(values))], [source])[0][0][1]
@@ -261,7 +270,7 @@ def _terms(verdicts: Verdicts, metric: str, contributions: Sequence[pd.DataFrame
             people=of[_PEOPLE].fillna(0.0).to_numpy(float),
             is_labelled=of[_PEOPLE[0]].notna().to_numpy(),
             videos=of["video"].to_numpy(),
-            strata=of.groupby(["task", "stratum"]).ngroup().to_numpy(),
+            strata=of.groupby("task").ngroup().to_numpy(),
             weights=of["weight"].to_numpy(),
         )
         for of in tasks
@@ -271,11 +280,11 @@ def _terms(verdicts: Verdicts, metric: str, contributions: Sequence[pd.DataFrame
 def _sums(pairs: Pairs, side: str, n_videos: int) -> Floats:
     """Return what videos add by the judge or by people, shape (n_videos, 2).
 
-    Labelled pairs stand for all pairs of their stratum.
+    Labelled pairs stand for all pairs of their task.
     """
     sizes = np.bincount(pairs.strata, pairs.weights)
     labelled = np.where(pairs.is_labelled, pairs.weights, 0.0)
-    drawn = np.bincount(pairs.strata, labelled, minlength=len(sizes))
+    drawn = np.bincount(pairs.strata, labelled)
     shares = labelled * (sizes / np.where(drawn > 0, drawn, np.inf))[pairs.strata]
     sums = np.zeros((n_videos, 2))
     np.add.at(sums, pairs.videos, shares[:, None] * getattr(pairs, side))

@@ -99,9 +99,6 @@ def test_each_of_two_captions_of_a_video_has_its_labels(tmp_path: Path, labels: 
         pytest.param({"annotator": ...}, "lacks 'annotator'", id="no-annotator"),
         pytest.param({"label": {"choice": "maybe"}}, "got 'maybe'", id="unknown-choice"),
         pytest.param({"task": "mmlu"}, "'mmlu'", id="unknown-task"),
-        pytest.param(
-            {"design": {"by": ["verdict"], "stratum": "purple"}}, "'purple'", id="stratum"
-        ),
         pytest.param({"kind": "question"}, "--build DATA/vcapsbench", id="built"),
     ],
 )
