@@ -152,18 +152,18 @@ def frames_of(
         longest: Longer side of a frame, in pixels.
     """
     if not n_frames:
-        return {}, dict.fromkeys(videos, "No frames: --frames is 0")
+        return {}, dict.fromkeys(videos, "--frames is 0")
     frames: dict[str, list[str]] = {}
     reasons: dict[str, str] = {}
     for key, find in videos.items():
         try:
             pictures = _pictures(find(), n_frames, longest)
         except DataError as error:
-            reasons[key] = f"No frames: {error}"
+            reasons[key] = str(error)
             continue
         size = sum(map(len, pictures))
         if size > most_bytes:
-            reasons[key] = "No frames: the page would be too large"
+            reasons[key] = "the page would be too large"
         else:
             most_bytes -= size
             frames[key] = pictures

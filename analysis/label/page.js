@@ -95,7 +95,7 @@ function showFrames(question, open) {
     picture.src = source;
     box.append(picture);
   });
-  byId("no-frames").textContent = !frames.length ? question.no_frames || "No frames of this video are in the page."
+  byId("no-frames").textContent = !frames.length ? "No frames: " + question.no_frames + "."
     : open ? "" : "Frames are shown after the answer, which is to come from the caption alone.";
 }
 function showCaptions(question) {

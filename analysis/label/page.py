@@ -119,7 +119,10 @@ def page_of(
         "items": items,
     }
     notes = [f"frames of {len(frames)} of {len(videos)} videos are in the page"]
-    notes += [f"{n} videos: {reason}" for reason, n in Counter(reasons.values()).most_common(2)]
+    notes += [
+        f"{n} videos without frames: {reason}"
+        for reason, n in Counter(reasons.values()).most_common(2)
+    ]
     if bytes_left < 0:
         notes.append("the texts alone exceed 50 MB: browsers may be slow; ask about fewer")
     return Page(data, notes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -136,23 +135,35 @@ def _codes(values: Iterable[Any], benchmark: Benchmark[Any, Any]) -> list[int]:
 
 def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str, Any]:
     """Return tasks and rows as the page reads them."""
-    values = [[_values_of_captions(of, t) for t in of.view.tables(of.task)] for of in tasks]
+    import pandas as pd
 
-    def column(name: str) -> list[list[Any]]:
-        return [list(chain(*(of[side][name] for of in values))) for side in range(n_captioners)]
-
+    metrics = list(dict.fromkeys(name for of in tasks for name in of.benchmark.metrics))
+    columns: dict[str, list[list[Any]]] = {name: [] for name in ("state", *LENGTHS, *metrics)}
+    for side in range(n_captioners if tasks else 0):
+        values = pd.concat([_captions(of, of.view.tables(of.task)[side]) for of in tasks])
+        values = values.reindex(columns=list(columns)).convert_dtypes().astype(object)
+        for name, column in values.where(values.notna(), None).items():
+            columns[name].append(column.tolist())
     n_questions = [n for of in tasks for n in np.diff(of.first).tolist()]
-    metrics = dict.fromkeys(name for of in tasks for name in of.benchmark.metrics)
     return {
-        "tasks": [_task_document(of) for of in tasks],
+        "tasks": [
+            {
+                "name": of.task,
+                "n": of.first[-1],
+                "n_runs": list(map(len, of.verdicts)),
+                "labels": [{"name": n, "kind": kind} for n, kind in kinds_of(of.benchmark).items()],
+                "sections": [{"name": n, "groups": groups} for n, (groups, _) in of.groups.items()],
+            }
+            for of in tasks
+        ],
         "n_questions": sum(n_questions),
         "rows": {
             "task": [number for number, of in enumerate(tasks) for _ in of.captions],
             "video": [video for of in tasks for video, _ in of.captions],
             "first": list(accumulate(n_questions, initial=0))[:-1],
             "n": n_questions,
-            **{name: column(name) for name in ("state", *LENGTHS)},
-            "values": {name: column(name) for name in metrics},
+            **{name: columns[name] for name in ("state", *LENGTHS)},
+            "values": {name: columns[name] for name in metrics},
         },
     }
 
@@ -166,33 +177,20 @@ def question_bytes(tasks: Sequence[TaskColumns]) -> bytes:
     return b"".join(pieces)
 
 
-def _task_document(of: TaskColumns) -> dict[str, Any]:
-    return {
-        "name": of.task,
-        "n": of.first[-1],
-        "n_runs": [len(runs) for runs in of.verdicts],
-        "labels": [{"name": name, "kind": kind} for name, kind in kinds_of(of.benchmark).items()],
-        "sections": [{"name": name, "groups": groups} for name, (groups, _) in of.groups.items()],
-    }
-
-
-def _values_of_captions(of: TaskColumns, table: TaskTable | None) -> Mapping[str, list[Any]]:
-    """Return the state, lengths and scores of a captioner's captions, a value per row."""
+def _captions(of: TaskColumns, table: TaskTable | None) -> pd.DataFrame:
+    """Return the state, lengths and scores of a captioner's captions, a row each."""
     import pandas as pd
 
-    n = len(of.captions)
-    of_page: dict[str, list[Any]] = defaultdict(lambda: [None] * n, state=[_ABSENT] * n)
     if table is None:
-        return of_page
-    captions = table.captions().set_index(["video", "copy"], drop=False)
+        return pd.DataFrame({"state": _ABSENT}, of.captions)
+    captions = table.captions().set_index(["video", "copy"])
     is_missing = captions["is_dropped"] | captions["no_caption"].notna()
-    states = np.where(is_missing, _NO_CAPTION, np.where(captions["is_empty"], _EMPTY, _JUDGED))
-    columns: dict[str, tuple[Any, Callable[[Any], Any]]] = {"state": (states, int)}
-    columns |= {n: (captions[of], int) for n, of in LENGTHS.items() if of in captions}
-    for metric in of.benchmark.metrics:
-        columns[metric] = (caption_scores(table, metric), lambda score: round(score, 4))
-    for name, (values, plain) in columns.items():
-        column = pd.Series(list(values), captions.index, dtype=object).reindex(of.captions)
-        nothing = _ABSENT if name == "state" else None
-        of_page[name] = [nothing if v is None or v != v else plain(v) for v in column]
-    return of_page
+    scores = {name: caption_scores(table, name) for name in of.benchmark.metrics}
+    values = pd.DataFrame(scores, captions.index, dtype=float).round(4)
+    values["state"] = np.where(
+        is_missing, _NO_CAPTION, np.where(captions["is_empty"], _EMPTY, _JUDGED)
+    )
+    for name, column in LENGTHS.items():
+        if column in captions:
+            values[name] = captions[column]
+    return values.reindex(of.captions).fillna({"state": _ABSENT})

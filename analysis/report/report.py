@@ -82,26 +82,23 @@ def make_report(
             raise SettingsError(f"--tasks: expected any of {there}, got {name!r:.80}")
     views = [by_name[name] for name in tasks or by_name]
     columns: dict[tuple[object, ...], TaskColumns] = {}
-    keys_of_views = []
+    numbers = []
     for view in views:
         # A group may be of an earlier run than one of its tasks by itself.
-        keys = {task: (task, *(run and run.path for run in view.runs)) for task in view.tasks}
-        keys_of_views.append(keys.values())
-        for task, key in keys.items():
+        keys = [(task, *(run and run.path for run in view.runs)) for task in view.tasks]
+        for task, key in zip(view.tasks, keys, strict=True):
             if key not in columns:
                 columns[key] = columns_of(task, view)
-    of_tasks, numbers = list(columns.values()), {key: n for n, key in enumerate(columns)}
+        numbers.append([list(columns).index(key) for key in keys])
+    of_tasks = list(columns.values())
     missing: list[str] = []
     blocks = list(packed_blocks(_texts(of_tasks, captioners, missing)))
-    documents = [
-        {"tasks": [numbers[key] for key in keys], **of_view}
-        for keys, of_view in zip(
-            keys_of_views, view_documents(views, captioners, missing), strict=True
-        )
-    ]
+    of_views = zip(numbers, view_documents(views, captioners, missing), strict=True)
+    documents = [{"tasks": tasks_of_view, **of_view} for tasks_of_view, of_view in of_views]
     document = tasks_document(of_tasks, len(captioners))
-    rows = document["rows"]
-    pictures = _add_frames(of_tasks, rows, settings, missing, n_frames=n_frames, n_framed=n_framed)
+    pictures = _add_frames(
+        of_tasks, document["rows"], settings, missing, n_frames=n_frames, n_framed=n_framed
+    )
     notes = list(dict.fromkeys(missing))
     names = [captioner.name for captioner in captioners]
     title = f"Captions of {listed(names) if names else 'no run'}"
@@ -134,25 +131,21 @@ def _texts(
     tasks: Sequence[TaskColumns], captioners: Sequence[Captioner], missing: list[str]
 ) -> Iterator[Row]:
     """Yield the texts of all tasks from the logs of their runs, read task by task."""
-    without: dict[str, list[str]] = {}
     for of in tasks:
-        logs: list[Mapping[str, Sequence[LoggedCaption]]] = []
-        for captioner, run in zip(captioners, of.view.runs, strict=True):
-            logs.append({})
-            if run is not None and not run.has_samples(of.task):
-                without.setdefault(captioner.name, []).append(of.task)
-            elif run is not None:
-                try:
-                    logs[-1] = logged_captions(run, of.task)
-                except DataError as error:
-                    missing.append(f"{captioner.name}: {without_folders(str(error))}")
+        logs: list[Mapping[str, Sequence[LoggedCaption]]] = [{} for _ in captioners]
+        for side, (captioner, run) in enumerate(zip(captioners, of.view.runs, strict=True)):
+            try:
+                if run is not None and run.has_samples(of.task):
+                    logs[side] = logged_captions(run, of.task)
+                elif run is not None:
+                    missing.append(
+                        f"{captioner.name}: captions, gold answers and replies are missing for "
+                        "tasks that were run without --log_samples; run them again with it, which "
+                        "asks the judge nothing that it was asked before."
+                    )
+            except DataError as error:
+                missing.append(f"{captioner.name}: {without_folders(str(error))}")
         yield from text_rows(of, logs)
-    if without:
-        few = [f"{name} ({plural(len(of), 'task')})" for name, of in without.items()]
-        missing.append(
-            f"No captions, gold answers and replies of {listed(few)}: run again with "
-            "--log_samples, which asks the judge nothing that it was asked before."
-        )
 
 
 def _add_frames(
@@ -186,17 +179,13 @@ def _add_frames(
         chosen, n_frames=n_frames, most_bytes=_MAX_BYTES, longest=_MAX_SIDE
     )
     beyond = f"only the {n_framed:,} videos that score worst have frames (--framed)"
-
-    def reason(key: str, task: str) -> str:
-        if key in pictures:
-            return ""
-        otherwise = beyond if documents[task] and key not in chosen else _NO_VIDEOS
-        why = reasons.get(key, otherwise).removeprefix("No frames: ")
-        is_absent = "LMMS_CAPTIONS_DATA" in why or "not on this machine" in why
-        return _NO_VIDEOS if is_absent else without_folders(why)
-
+    why_not = []
+    for of, _, key in videos:
+        is_beyond = documents[of.task] and key not in chosen
+        why = reasons.get(key, "" if key in pictures else beyond if is_beyond else _NO_VIDEOS)
+        why_not.append(_NO_VIDEOS if "LMMS_CAPTIONS_DATA" in why else without_folders(why))
     rows["frames"] = [key if key in pictures else "" for *_, key in videos]
-    rows["no_frames"] = why_not = [reason(key, of.task) for of, _, key in videos]
+    rows["no_frames"] = why_not
     if len(pictures) < (n := len({key for *_, key in videos})):
         most = Counter(filter(None, why_not)).most_common(1)[0][0]
         missing.append(f"Frames of {len(pictures):,} of {plural(n, 'video')}: {most}.")
@@ -204,15 +193,14 @@ def _add_frames(
 
 
 def _worst_first(tasks: Sequence[TaskColumns], rows: Mapping[str, Any]) -> list[int]:
-    scores = []
-    for row, number in enumerate(rows["task"]):
-        benchmark = tasks[number].benchmark
+    def lowest_share(row: int) -> float:
+        benchmark = tasks[rows["task"][row]].benchmark
         metric = benchmark.metrics[benchmark.headline]
-        values = [side[row] for side in rows["values"][benchmark.headline]]
+        values = [of[row] for of in rows["values"][benchmark.headline] if of[row] is not None]
         sign = 1 if metric.higher_is_better else -1
-        shares = [sign * (v - metric.lowest) / metric.span for v in values if v is not None]
-        scores.append(min(shares, default=inf))
-    return sorted(range(len(scores)), key=scores.__getitem__)
+        return min((sign * (v - metric.lowest) / metric.span for v in values), default=inf)
+
+    return sorted(range(len(rows["task"])), key=lowest_share)
 
 
 def _read(name: str) -> str:

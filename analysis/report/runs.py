@@ -74,27 +74,25 @@ def captioners_and_views(
         else:
             good.append(folder)
     captioners = captioners_of(good) if good else []
+
+    def verdicts(captioner: Captioner, name: str) -> Verdicts | None:
+        try:
+            return captioner.verdicts(name, sampled=False) if name in captioner.runs else None
+        except DataError as error:
+            missing.append(f"{captioner.name}, {name}: {without_folders(str(error))}")
+            return None
+
     views = {}
     for name in dict.fromkeys(name for captioner in captioners for name in captioner.runs):
-        verdicts = [_verdicts(captioner, name, missing) for captioner in captioners]
-        if any(verdicts):
-            views[name] = View(name, [c.runs.get(name) for c in captioners], verdicts)
+        view = View(
+            name, [c.runs.get(name) for c in captioners], [verdicts(c, name) for c in captioners]
+        )
+        if any(view.verdicts):
+            views[name] = view
     # Groups before their tasks, otherwise in the order of the results.
     by_size = sorted(views.values(), key=lambda view: -len(view.tasks))
     names = dict.fromkeys(name for view in by_size for name in (view.name, *view.tasks))
     return captioners, [views[name] for name in names if name in views]
-
-
-def _verdicts(captioner: Captioner, name: str, missing: list[str]) -> Verdicts | None:
-    if name not in captioner.runs:
-        return None
-    try:
-        return captioner.verdicts(name, sampled=False)
-    except DataError as error:
-        sentence = f"{captioner.name}, {name}: {without_folders(str(error))}"
-        if sentence not in missing:
-            missing.append(sentence)
-        return None
 
 
 def without_folders(text: str) -> str:

@@ -73,27 +73,28 @@ def view_documents(
 
 def run_documents(captioners: Sequence[Captioner]) -> list[Document]:
     """Return what was run, by which judge, and at what cost."""
-    documents = []
-    for captioner in captioners:
-        for run in {run.path: run for run in captioner.runs.values()}.values():
-            names = [name for name, of in captioner.runs.items() if of.path == run.path]
-            totals: Any = run.judging.get("judging") or {}
-            stored, retried = totals.get("from_store"), totals.get("retried") or {}
-            judges = dict.fromkeys(_judge(run.tasks[name]) for name in names)
-            documents.append(
-                {
-                    "captioner": captioner.name,
-                    "model": str(run.judging.get("model") or run.document.get("model_name") or ""),
-                    "judge": ", ".join(filter(None, judges)),
-                    "finished": str(run.judging.get("finished") or run.document.get("date") or ""),
-                    "calls": totals.get("calls"),
-                    "cached": None if stored is None else sum(stored.values()),
-                    "cost": _cost(totals),
-                    "retried": ", ".join(f"{n:,} {why}" for why, n in retried.items()),
-                    "file": run.path.name,
-                }
-            )
-    return documents
+    return [
+        _run_document(captioner, run)
+        for captioner in captioners
+        for run in {run.path: run for run in captioner.runs.values()}.values()
+    ]
+
+
+def _run_document(captioner: Captioner, run: RunResults) -> Document:
+    totals: Any = run.judging.get("judging") or {}
+    stored, retried = totals.get("from_store"), totals.get("retried") or {}
+    results = [captioner.results(name) for name, of in captioner.runs.items() if of is run]
+    return {
+        "captioner": captioner.name,
+        "model": str(run.judging.get("model") or run.document.get("model_name") or ""),
+        "judge": ", ".join(filter(None, dict.fromkeys(map(_judge, results)))),
+        "finished": str(run.judging.get("finished") or run.document.get("date") or ""),
+        "calls": totals.get("calls"),
+        "cached": None if stored is None else sum(stored.values()),
+        "cost": _cost(totals),
+        "retried": ", ".join(f"{n:,} {why}" for why, n in retried.items()),
+        "file": run.path.name,
+    }
 
 
 def _cost(totals: Mapping[str, Any]) -> str:
@@ -110,33 +111,28 @@ def warnings_of(
     views: Sequence[View], captioners: Sequence[Captioner], missing: Sequence[str]
 ) -> list[str]:
     """Return what a reader must know, each warning once with whom it is about."""
-    owners: dict[str, dict[str, list[str]]] = {}
     leaves = [view for view in views if len(view.tasks) == 1]
+    tasks_of: dict[str, dict[str, list[str]]] = {}
     for captioner in captioners:
         for run in captioner.runs.values():
             for warning in warnings_in(run.judging):
-                owners.setdefault(warning, {})[captioner.name] = []
+                tasks_of.setdefault(warning, {})[captioner.name] = []
     for view in leaves:
         for captioner, verdicts in zip(captioners, view.verdicts, strict=True):
             if verdicts is not None:
-                results = captioner.results(view.name)
-                for warning in _warnings(view, results, len(verdicts.videos())):
-                    owners.setdefault(warning, {}).setdefault(captioner.name, []).append(view.name)
+                for warning in _warnings(
+                    view, captioner.results(view.name), len(verdicts.videos())
+                ):
+                    of_captioner = tasks_of.setdefault(warning, {})
+                    of_captioner.setdefault(captioner.name, []).append(view.name)
     shown = [*missing]
-    for warning, tasks_of in owners.items():
-        of_each = {name: _tasks(tasks, len(leaves)) for name, tasks in tasks_of.items()}
-        whom = "; ".join(f"{name} ({of})" if of else name for name, of in of_each.items())
-        if len(of_each) == len(captioners) and len(set(of_each.values())) == 1:
-            whom = next(iter(of_each.values())) or "All runs"
-        shown.append(f"{whom}: {warning}.")
+    for warning, owners in tasks_of.items():
+        whom = []
+        for name, tasks in owners.items():
+            some = [*tasks[:3], f"{len(tasks) - 3} more"] if len(tasks) > 4 else tasks
+            whom.append(f"{name} ({listed(some)})" if 0 < len(tasks) < len(leaves) else name)
+        shown.append(f"{'; '.join(whom)}: {warning}.")
     return shown
-
-
-def _tasks(tasks: Sequence[str], n_tasks: int) -> str:
-    """Return which tasks a warning is about, empty for all of a run."""
-    if not tasks or len(tasks) == n_tasks:
-        return ""
-    return listed([*tasks[:3], f"{len(tasks) - 3} more"] if len(tasks) > 4 else tasks)
 
 
 def _warnings(view: View, results: TaskResults, n_videos: int) -> Iterator[str]:
@@ -225,25 +221,11 @@ def _comparison(
 
 def _sections(view: View, missing: list[str]) -> Iterator[Document]:
     """Yield the sections of the breakdown, with each group's figures by captioner and metric."""
-    breakdowns = [{} if run is None else _breakdown(run, view.name, missing) for run in view.runs]
-    sections = {}
-    if len(view.tasks) > 1:
-        sections[TASKS] = [
-            {
-                task: _breakdown(run, task, missing).get(ALL[0], {}).get(ALL[1], {})
-                for task in view.tasks
-                if run is not None and task in run.tasks
-            }
-            for run in view.runs
-        ]
-    for name in dict.fromkeys(name for of in breakdowns for name in of if name != ALL[0]):
-        sections[name] = [of.get(name, {}) for of in breakdowns]
-    for name, sides in sections.items():
-        groups = list(dict.fromkeys(group for of in sides for group in of))
-        if name == TASKS:
-            groups = view.tasks
+    sides = [{} if run is None else _groups(view, run, missing) for run in view.runs]
+    for name in dict.fromkeys(name for side in sides for name in side if name != ALL[0]):
+        groups_of = [side.get(name, {}) for side in sides]
+        groups = list(dict.fromkeys(group for of in groups_of for group in of))
         shown = groups[:MAX_GROUPS]
-        counts = [] if name == TASKS else sides
         if len(groups) > 1:
             yield {
                 "name": name,
@@ -251,15 +233,25 @@ def _sections(view: View, missing: list[str]) -> Iterator[Document]:
                 "n_more": len(groups) - len(shown),
                 "figures": {
                     metric: [
-                        [_figure(of.get(group, {}), metric) for group in shown] for of in sides
+                        [_figure(of.get(group, {}), metric) for group in shown] for of in groups_of
                     ]
                     for metric in view.benchmark.metrics
                 },
                 "n_questions": [
-                    max((int(of[group][N_QUESTIONS]) for of in counts if group in of), default=0)
+                    max(int(of[group].get(N_QUESTIONS, 0)) for of in groups_of if group in of)
                     for group in shown
                 ],
             }
+
+
+def _groups(view: View, run: RunResults, missing: list[str]) -> dict[str, Any]:
+    """Return the groups of each section of a run's breakdown; the first section is the tasks."""
+    tasks = {
+        task: _breakdown(run, task, missing).get(ALL[0], {}).get(ALL[1], {})
+        for task in view.tasks
+        if len(view.tasks) > 1 and task in run.tasks
+    }
+    return {TASKS: tasks, **_breakdown(run, view.name, missing)}
 
 
 def _breakdown(run: RunResults, name: str, missing: list[str]) -> Mapping[str, Any]:

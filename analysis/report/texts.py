@@ -39,23 +39,23 @@ def text_rows(
     for row, (video, copy) in enumerate(of.captions):
         logged = [next(iter(log.get(video, ())[copy : copy + 1]), None) for log in logs]
         places = range(of.first[row], of.first[row + 1])
-        judgements = [
+        judged = [
             [_judgements(of, side, run, places, caption) for run in range(len(of.verdicts[side]))]
             for side, caption in enumerate(logged)
         ]
-        questions, answers = [], []
-        for number, place in enumerate(places):
-            first_runs = (runs[0][number] for runs in judgements if runs)
-            gold: Judgement = next(filter(None, first_runs), {})
-            answer = gold.get("answer", gold.get("reference"))
-            questions.append(of.texts[place] or str(gold.get("question") or ""))
-            answers.append(str(answer or ""))
+        first_runs = [runs[0] for runs in judged if runs]
+        # The gold answer is the same for all captioners that were asked the question.
+        golds: list[Judgement] = [
+            next(filter(None, said), {}) for said in zip(*first_runs, strict=True)
+        ]
         said = [
             [_said(of, side, run, places, of_run) for run, of_run in enumerate(runs)]
-            for side, runs in enumerate(judgements)
+            for side, runs in enumerate(judged)
         ]
-        captions = [caption and caption.text for caption in logged]
-        yield captions, questions, answers, said
+        asked = zip(of.texts[places.start : places.stop], golds, strict=True)
+        questions = [text or str(gold.get("question") or "") for text, gold in asked]
+        answers = [str(gold.get("answer", gold.get("reference")) or "") for gold in golds]
+        yield [caption and caption.text for caption in logged], questions, answers, said
 
 
 def _judgements(

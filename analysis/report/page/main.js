@@ -35,7 +35,7 @@ function showCards() {
       dot.style.background = "var(--c" + captioner % 10 + ")";
       const score = scoreOf(captioner, one.headline, one);
       const figure = score ? score.figure : [null, null, null];
-      return h("span", { class: "line" + (order ? "" : " first") }, dot, h("span", { dir: "auto" }, names()[captioner]), h("span", { class: "big" }, score ? number(figure[0], metric) : "nan"),
+      return h("span", { class: "line" + (order ? "" : " first") }, dot, h("span", { dir: "auto" }, names()[captioner]), h("span", { class: "big" }, number(figure[0], metric)),
         h("span", { class: "ci" }, h("span", null, figure[1] === null ? "" : "95% " + number(figure[1], metric) + " – " + number(figure[2], metric)), h("span", null, rankText(captioner, one))));
     });
     return h("button", { type: "button", class: "card", "aria-pressed": String(place === state.view), onclick: () => choose(place) }, h("span", { class: "name" }, one.name, h("span", { class: "soft" }, one.headline)), lines);
