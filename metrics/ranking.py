@@ -63,8 +63,9 @@ def bradley_terry(
         """Return what was not expected of the first, and the inverse of the information."""
         expected = expit(signs @ strengths)
         information = signs.T @ (signs * (expected * (1 - expected))[:, None])
-        # Strengths are known up to a constant: the pseudo-inverse keeps their sum at 0.
-        return scores - expected, np.linalg.pinv(information, hermitian=True)
+        # Strengths are known up to a constant: the pseudo-inverse keeps their sum at 0. Its default
+        # bound is so low that a rounded 0 among the eigenvalues can pass it.
+        return scores - expected, np.linalg.pinv(information, rcond=1e-10, hermitian=True)
 
     strengths = np.zeros(n_captioners)
     for _ in range(_N_STEPS):

@@ -76,6 +76,17 @@ def test_bradley_terry_is_the_likeliest() -> None:
     assert found.values == pytest.approx(1000 + 400 / log(10) * (best - best.mean()), abs=0.01)
 
 
+def test_rounding_does_not_shift_the_strengths() -> None:
+    """They are known up to a constant, and their mean is 1,000."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        matches = np.array([rng.choice(3, 2, replace=False) for _ in range(120)])
+        scores = rng.choice([0.0, 0.5, 1.0], 120)
+        found = bradley_terry(matches, scores, np.arange(120) // 8, n_captioners=3)
+        assert found.values is not None
+        assert found.values.mean() == pytest.approx(1000)
+
+
 def test_bradley_terry_intervals_cover() -> None:
     """About 95 % of them hold the planted strengths."""
     hits = np.zeros(4)
