@@ -206,12 +206,10 @@ Command("labels", "label",
         "agreement of people and judge, scores corrected by labels, Elo of captioners", """
     Reads what pages of lmms-eval-captions label exported. Graded questions: agreement among
     annotators and with the judge, both scores next to each other, and the score corrected by the
-    labels, with intervals over videos. Captions side by side: Elo, Bradley-Terry and their
-    correlation with metrics.
+    labels, with intervals over videos. Captions side by side: Elo and Bradley-Terry.
 
     FILE...  exported JSONL files
-    --against FOLDER...  results that the page was made of; for captions side by side they are
-        needed for correlations only
+    --against FOLDER...  results that the page of graded questions was made of
     --build DATA/KIND  folder of the benchmark whose questions were checked: agreement by criterion,
         and how many questions are kept
     --annotators N  with --build: fewest people that a question needs (default: 1)

@@ -47,8 +47,8 @@ def _graded(arguments: Namespace) -> tuple[str, Page, str]:
     options = _options(arguments, n=arguments.n, n_frames=4, reveal=arguments.reveal)
     page = make(captioners, options, read_data_settings())
     title = "captions side by side" if arguments.pairs else "captions and the judge's questions"
-    folders = " ".join(map(str, arguments.folders))
-    return title, page, f"lmms-eval-captions labels EXPORTED.jsonl --against {folders}"
+    against = "" if arguments.pairs else " --against " + " ".join(map(str, arguments.folders))
+    return title, page, f"lmms-eval-captions labels EXPORTED.jsonl{against}"
 
 
 def _built(arguments: Namespace) -> tuple[str, Page, str]:
@@ -90,16 +90,15 @@ def labels(arguments: Namespace) -> int:
 
 def _reports_of_results(arguments: Namespace) -> list[Report]:
     answers = read_labels(arguments.files)
-    captioners = captioners_of(arguments.against) if arguments.against else []
-    if len(answers.verdicts) and not captioners:
-        raise SettingsError(
-            "labels: expected --against with the results folder that the page was made of"
-        )
     reports = []
     if len(answers.verdicts):
-        reports.append(verdicts_report(answers.verdicts, captioners))
+        if not arguments.against:
+            raise SettingsError(
+                "labels: expected --against with the results folder that the page was made of"
+            )
+        reports.append(verdicts_report(answers.verdicts, captioners_of(arguments.against)))
     if len(answers.choices):
-        reports.append(choices_report(answers.choices, captioners, seed=arguments.seed))
+        reports.append(choices_report(answers.choices, seed=arguments.seed))
     for note in answers.notes:
         print(f"note: {note}", file=sys.stderr)
     return reports

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner
-from lmms_eval_captions.analysis.gradings import Grading, Label, grading_of
+from lmms_eval_captions.analysis.gradings import Choice, Grading, Label, grading_of
 from lmms_eval_captions.analysis.tables import plural
 from lmms_eval_captions.analysis.task_table import TaskTable
 from lmms_eval_captions.construction.people import PAGE_KIND, Exported, last_words
@@ -21,8 +21,15 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import our_benchmarks
 
 LEFT: Final = "left"
 RIGHT: Final = "right"
-TIE: Final = "tie"
-_SCORE: Final = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
+_SCORE: Final[Mapping[str | None, float]] = {LEFT: 1.0, RIGHT: 0.0, "tie": 0.5}
+WHICH_IS_BETTER: Final = Grading(
+    asks="Which caption describes the video better?",
+    choices=(
+        Choice(key="1", name=LEFT, text="The left one"),
+        Choice(key="2", name=RIGHT, text="The right one"),
+        Choice(key="0", name="tie", text="Neither: a tie"),
+    ),
+)
 _TEXTS: Final = ("captioner", "question", "answer", "caption_digest")
 _KEY: Final = (
     "kind", "annotator", "task", "video_id", "captioner", "question_index", "question",
@@ -37,7 +44,7 @@ class Labels(NamedTuple):
     """A row per graded question, with the columns of :func:`_verdict`."""
     choices: pd.DataFrame
     """A row per choice between captions, with the columns of :func:`_choice`: ``score`` is 1 for
-    the first captioner, 0.5 for a tie, 0 for the second."""
+    the first captioner by name, 0.5 for a tie, 0 for the second."""
     notes: list[str]
 
 
@@ -88,15 +95,18 @@ def _key(line: Exported) -> tuple[object, ...]:
 
 
 def _choice(row: Mapping[str, Any]) -> dict[str, object]:
-    if row[LEFT] == row[RIGHT]:
-        raise ValueError(f"expected two captioners, got {row[LEFT]!r:.80} twice")
+    sides = (str(row[LEFT]), str(row[RIGHT]))
+    first, second = sorted(sides)
+    if first == second:
+        raise ValueError(f"expected two captioners, got {first!r:.80} twice")
+    score = _SCORE[_label(row["label"], WHICH_IS_BETTER).choice]
     return {
         "annotator": str(row["annotator"]),
         "task": str(row["task"]),
         "video": str(row["video_id"]),
-        "first": str(row[LEFT]),
-        "second": str(row[RIGHT]),
-        "score": _SCORE[_one_of(row["label"]["choice"], _SCORE)],
+        "first": first,
+        "second": second,
+        "score": score if sides == (first, second) else 1 - score,
     }
 
 
@@ -119,8 +129,9 @@ def _verdict(row: Mapping[str, Any]) -> dict[str, object]:
 
 def _label(label: Mapping[str, Any], grading: Grading) -> Label:
     choice = label.get("choice")
-    if grading.choices:
-        _one_of(choice, [known.name for known in grading.choices])
+    names = [known.name for known in grading.choices]
+    if names and choice not in names:
+        raise ValueError(f"expected a choice of {', '.join(names)}, got {choice!r:.80}")
     ratings = {str(name): float(value) for name, value in dict(label.get("ratings") or {}).items()}
     for rating in grading.ratings:
         value = ratings.get(rating.name)
@@ -130,12 +141,6 @@ def _label(label: Mapping[str, Any], grading: Grading) -> Label:
             expected = f"{rating.low:g} to {rating.high:g}"
             raise ValueError(f"expected {expected} for {rating.name!r}, got {value!r}")
     return Label(choice=None if choice is None else str(choice), ratings=ratings)
-
-
-def _one_of(choice: Any, names: Any) -> Any:  # noqa: ANN401 - of JSON's types
-    if choice not in list(names):
-        raise ValueError(f"expected a choice of {', '.join(names)}, got {choice!r:.80}")
-    return choice
 
 
 @dataclass(frozen=True, slots=True)

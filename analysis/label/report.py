@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from lmms_eval_captions.analysis.captioners import Captioner, common_names
+from lmms_eval_captions.analysis.captioners import Captioner
 from lmms_eval_captions.analysis.label.labels import Domain, domains_of
 from lmms_eval_captions.analysis.label.scores import (
     Document,
@@ -31,7 +30,6 @@ from lmms_eval_captions.analysis.tables import (
     with_interval,
 )
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
-from lmms_eval_captions.metrics.correlation import correlations
 from lmms_eval_captions.metrics.intervals import FEW_VIDEOS, Interval
 from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley_terry, elo
 
@@ -112,13 +110,8 @@ def _corrected(several: Sequence[Document]) -> pd.DataFrame:
     for found, metric, of in scores:
         digits, corrected, alone = _digits(found, metric), of["corrected"], of["labels_alone"]
         shown = [with_interval(value, digits) for value in (of["judge_all"], alone, corrected)]
-        lam = corrected and number(abs(corrected.lam))
-        narrower = None
-        if corrected and None not in (corrected.low, alone.low) and alone.high > alone.low:
-            share = (corrected.high - corrected.low) / (alone.high - alone.low)
-            narrower = f"{1 - share:.0%}"
-        rows.append([_name(found), metric, *shown, lam, narrower])
-    header = ["task", "metric", "judge on all", "labels alone", "corrected", "lambda", "narrower"]
+        rows.append([_name(found), metric, *shown, corrected and number(abs(corrected.lam))])
+    header = ["task", "metric", "judge on all", "labels alone", "corrected", "lambda"]
     return table(header, rows)
 
 
@@ -158,28 +151,27 @@ def _notes(several: Sequence[Document]) -> Iterator[str]:
         yield f"{', '.join(names)}: {note}"
 
 
-def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, seed: int) -> Report:
-    """Report Elo, Bradley-Terry and how the captioners' metrics, if any, correlate with them."""
+def choices_report(choices: pd.DataFrame, *, seed: int) -> Report:
+    """Report Elo and Bradley-Terry of captioners by choices between their captions."""
     names = sorted({*choices["first"], *choices["second"]})
     matches = np.searchsorted(names, choices[["first", "second"]].to_numpy(str))
-    scores = choices["score"].to_numpy()
-    videos = np.unique(choices["video"], return_inverse=True)[1]
+    scores, videos = choices["score"].to_numpy(), pd.factorize(choices["video"], sort=True)[0]
     rng = np.random.default_rng(seed)
     ratings = elo(matches, scores, videos, n_captioners=len(names), rng=rng)
     strengths = bradley_terry(matches, scores, videos, n_captioners=len(names))
     if strengths.low is None:
         # If all videos say the same of a captioner, so do resamples of them.
         ratings = replace(ratings, low=None, high=None)
-    rated = [captioner for captioner in captioners if captioner.name in names]
-    found = list(_correlations(names, ratings, strengths, rated))
-    people = sorted(set(choices["annotator"]))
-    among = _among(choices) if len(people) > 1 else {}
-    n_videos = int(videos.max()) + 1
+    people, n_videos = sorted(set(choices["annotator"])), int(videos.max()) + 1
     sentences = [
         f"{plural(len(choices), 'choice')} between captions of {plural(n_videos, 'video')} by "
         f"{', '.join(people)}."
     ]
-    if among:
+    among = {}
+    if len(people) > 1:
+        said = wide(choices.assign(rating=scores), ["task", "video", "first", "second"])
+        rows, of_rows = said.to_numpy().tolist(), said.index.to_frame()["video"]
+        among = agreement(rows, of_rows, ("ac1", "nominal"))
         sentences.append(f"Agreement among annotators: {_shown(among)}.")
     notes = [
         f"Elo with AuroraCap's parameters (Table O14: K {PAPER.k_factor:g}, at least "
@@ -190,20 +182,7 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
         notes.append(f"Bradley-Terry: {strengths.note}; so Elo has no interval, either")
     elif n_videos < FEW_VIDEOS:
         notes.append(f"only {n_videos} videos: the intervals are a rough guess")
-    missing = [name for name in names if name not in {of.name for of in captioners}]
-    if captioners and missing:
-        notes.append(f"not among --against, so in no correlation: {', '.join(missing)}")
     tables = [("", _ratings(names, choices, ratings, strengths))]
-    if len(rated) > 2:
-        title = f"Correlation of metrics with people's ratings over {len(rated)} captioners"
-        header = ["task", "metric", "with", "Pearson", "Spearman", "Kendall"]
-        rows = [
-            [task, metric, name, *(interval_text(r, None, None, sign="+") for r in numbers)]
-            for task, metric, name, *numbers in (of.values() for of in found)
-        ]
-        tables.append((f"{title} (Figure 5)", table(header, rows)))
-    elif captioners:
-        notes.append(f"no correlations: they take at least 3 of these captioners, got {len(rated)}")
     document = {
         "n_choices": len(choices),
         "annotators": people,
@@ -211,7 +190,6 @@ def choices_report(choices: pd.DataFrame, captioners: Sequence[Captioner], *, se
         "captioners": names,
         "elo": ratings,
         "bradley_terry": strengths,
-        "correlations": found,
     }
     return Report(Part("Captions side by side", sentences, tables, notes), {"choices": document})
 
@@ -232,37 +210,3 @@ def _ratings(
         counts = [str(gained.count(share)) for share in (1.0, 0.5, 0.0)]
         rows.append([names[index], *counts, rating(ratings, index), rating(strengths, index)])
     return table(["captioner", "won", "tied", "lost", "Elo", "Bradley-Terry"], rows)
-
-
-def _among(choices: pd.DataFrame) -> dict[str, Interval]:
-    """Return the agreement of annotators who chose between the same captions."""
-    is_turned = choices["first"] > choices["second"]
-    sides = np.sort(choices[["first", "second"]].to_numpy(str), axis=1)
-    rated = choices.assign(
-        first=sides[:, 0],
-        second=sides[:, 1],
-        rating=choices["score"].where(~is_turned, 1 - choices["score"]),
-    )
-    ratings = wide(rated, ["task", "video", "first", "second"])
-    videos = ratings.index.to_frame()["video"]
-    return agreement(ratings.to_numpy().tolist(), videos, ("ac1", "nominal"))
-
-
-def _correlations(
-    names: Sequence[str], ratings: Elo, strengths: BradleyTerry, captioners: Sequence[Captioner]
-) -> Iterator[Document]:
-    """Yield the correlations of each metric with each rating over captioners."""
-    indices = [names.index(captioner.name) for captioner in captioners]
-    for task in common_names(captioners) if captioners else ():
-        scores = [captioner.results(task).scores for captioner in captioners]
-        for metric in scores[0]:
-            numbers = [of.get(metric, np.nan) for of in scores]
-            if all(map(isfinite, numbers)) and metric != "unscored":
-                for name, rating in (("Elo", ratings), ("Bradley-Terry", strengths)):
-                    if rating.values is not None:
-                        found = correlations(numbers, rating.values[indices].tolist())
-                        yield {
-                            "task": task, "metric": metric, "with": name,
-                            "pearson": found.pearson, "spearman": found.spearman,
-                            "kendall": found.kendall,
-                        }  # fmt: skip

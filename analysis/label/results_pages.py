@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from itertools import combinations
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lmms_eval_captions.analysis.captioners import Captioner, common_names
-from lmms_eval_captions.analysis.gradings import Choice, Grading, grading_of
-from lmms_eval_captions.analysis.label.labels import LEFT, RIGHT, TIE, judged_pairs
+from lmms_eval_captions.analysis.gradings import Grading, grading_of
+from lmms_eval_captions.analysis.label.labels import LEFT, RIGHT, WHICH_IS_BETTER, judged_pairs
 from lmms_eval_captions.analysis.label.page import Item, Page, PageOptions, draw, item_of, page_of
 from lmms_eval_captions.analysis.web_page import (
     LoggedCaption,
@@ -25,15 +25,6 @@ from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.files import whole
 from lmms_eval_captions.judges.settings import DataSettings
 from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task, our_benchmarks
-
-_WHICH_IS_BETTER: Final = Grading(
-    asks="Which caption describes the video better?",
-    choices=(
-        Choice(key="1", name=LEFT, text="The left one"),
-        Choice(key="2", name=RIGHT, text="The right one"),
-        Choice(key="0", name=TIE, text="Neither: a tie"),
-    ),
-)
 
 
 def verdict_page(
@@ -157,7 +148,7 @@ def side_by_side_page(
         items.append(item)
     documents = {task: documents_of(task, settings) for task in tasks}
     find = partial(video_file, settings, documents)
-    page = page_of("pair", items, {"pair": _WHICH_IS_BETTER}, options, find)
+    page = page_of("pair", items, {"pair": WHICH_IS_BETTER}, options, find)
     if len(all_pairs) > len(pairs):
         page.notes.append(f"pairs of equal captions, left out: {len(all_pairs) - len(pairs)}")
     return page
