@@ -60,7 +60,7 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         }
         for domain in domains
     ]
-    groups, group_notes = score_groups(domains)
+    groups = list(score_groups(domains))
     found = [*tasks, *groups]
     agreements = [
         [_name(of_task), of["who"], of["n_pairs"], _shown(of["coefficients"])]
@@ -78,7 +78,6 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         "The corrected score assumes the sample that the page drew. It is given for means and "
         "ratios over pairs, not for con, and for a group of tasks if each of them has labels.",
         *_notes(found),
-        *group_notes,
         *left_out,
     ]
     part = Part("Graded questions", list(map(_head, domains)), tables, notes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from math import nan
 from statistics import fmean
 from typing import Any
@@ -116,59 +115,42 @@ def score(name: str, domains: Sequence[Domain]) -> Document:
     return found
 
 
-def score_groups(domains: Sequence[Domain]) -> tuple[list[Document], list[str]]:
-    """Score every group of tasks all of which have labels; return notes on the other groups."""
-    found: list[Document] = []
-    notes: list[str] = []
+def score_groups(domains: Sequence[Domain]) -> Iterator[Document]:
+    """Score every group of tasks all of which have labels."""
+    labelled = {(domain.captioner.name, domain.task): domain for domain in domains}
     captioners = {domain.captioner.name: domain.captioner for domain in domains}
     for captioner in captioners.values():
-        labelled = {domain.task: domain for domain in domains if domain.captioner is captioner}
         for name, run in captioner.runs.items():
-            tasks = leaves_of(run.document, name)
             # Tasks of runs of different days are not one score.
-            if len(tasks) < 2 or not all(captioner.runs.get(task) is run for task in tasks):
-                continue
-            missing = [task for task in tasks if task not in labelled]
-            if not missing:
+            tasks = leaves_of(run.document, name)
+            keys = [(captioner.name, task) for task in tasks if captioner.runs.get(task) is run]
+            if 1 < len(tasks) == len(labelled.keys() & keys):
                 who = {"group": name, "captioner": captioner.name, "tasks": tasks}
-                found.append({**who, **score(name, [labelled[task] for task in tasks])})
-            elif len(missing) < len(tasks) - 1:
-                notes.append(
-                    f"{name} of {captioner.name} is not given: no label of {', '.join(missing)}"
-                )
-    return found, notes
+                yield {**who, **score(name, [labelled[key] for key in keys])}
 
 
 def _contributions(domain: Domain, metric: str) -> pd.DataFrame:
     """Return the pairs that have a verdict for a metric, with what each adds to it.
 
     Numerators and denominators by the judge are means over judge runs, by people over annotators;
-    missing without a label. ``values`` and ``denominator`` are of the first judge run, ``source``
-    is the caption.
+    missing without a label. ``values`` are of the first judge run, ``source`` is the caption.
     """
     ratios = domain.table.benchmark.metrics[metric].ratios
     captions = dict(zip(domain.table.captions()["caption"], domain.table.records, strict=True))
     sources = domain.pairs["caption"].map(captions)
 
-    def adds(values: Any, source: Any) -> tuple[float, float]:  # noqa: ANN401 - of the benchmark
-        return (nan, nan) if values is None or ratios is None else ratios([values], [source])[0][0]
+    def adds(values: pd.Series[Any], columns: list[str]) -> pd.DataFrame:
+        rows = [
+            (nan, nan) if said is None or ratios is None else ratios([said], [sources[pair]])[0][0]
+            for pair, said in values.items()
+        ]
+        return pd.DataFrame(rows, values.index, columns, float).groupby(level=0).mean()
 
-    column = domain.table.head["values"][metric]
-    pairs = domain.pairs[domain.pairs[column].notna()].assign(source=sources)
-    judge = [
-        [adds(values, source) for values in runs]
-        for runs, source in zip(pairs[column], pairs["source"], strict=True)
-    ]
-    labels = domain.labels["pair"].to_numpy()
-    people = pd.DataFrame(map(adds, domain.said(metric), sources[labels]))
-    pairs = pairs.assign(
-        values=[runs[0] for runs in pairs[column]],
-        denominator=[runs[0][1] for runs in judge],
-        has_label=pairs.index.isin(labels),
-    )
-    pairs[_JUDGE] = np.array([np.mean(runs, axis=0) for runs in judge]).reshape(-1, 2)
-    pairs[_PEOPLE] = people.groupby(labels).mean().reindex(pairs.index)
-    return pairs
+    runs = domain.pairs[domain.table.head["values"][metric]].dropna()
+    labels = pd.Series(domain.said(metric), domain.labels["pair"], dtype=object)
+    pairs = domain.pairs.loc[runs.index].assign(values=[of[0] for of in runs], source=sources)
+    pairs["has_label"] = pairs.index.isin(labels.index)
+    return pairs.join([adds(runs.explode(), _JUDGE), adds(labels, _PEOPLE)])
 
 
 def _length_factor(verdicts: Verdicts, metric: str) -> float | None:
@@ -246,22 +228,20 @@ def _compare(
 def _terms(verdicts: Verdicts, metric: str, contributions: Sequence[pd.DataFrame]) -> list[Pairs]:
     """Return the pairs of each task, or of all tasks as one, their videos numbered together.
 
-    A pair's weight is what its video adds over what its questions add alone: 1 if a metric pools
-    the questions of all videos, one over the number of a video's questions if it is a mean over
-    videos of their own means. Pooled tasks are strata: the page may have asked about more pairs of
-    one of them.
+    A pair's weight is 1 if a metric pools the questions of all videos. It is one over the number of
+    its video's questions if the metric is a mean over videos of their own means: then a question
+    that is asked twice adds no more to the denominator than one. Pooled tasks are strata: the page
+    may have asked about more pairs of one of them.
     """
     rows = pd.concat(contributions, ignore_index=True)
     ratios = verdicts.benchmark.metrics[metric].ratios
     assert ratios is not None  # noqa: S101 - see _length_factor
-    videos = rows.groupby(["task", "video"])
-    together = [
-        ratios([list(chain.from_iterable(values))], [source])[0][0][1]
-        for values, source in zip(videos["values"].agg(list), videos["source"].first(), strict=True)
-    ]
-    alone = videos["denominator"].sum().to_numpy(float)
-    weights = np.divide(together, alone, out=np.ones(len(alone)), where=alone > 0)
-    rows["weight"] = weights[videos.ngroup()]
+    first = rows.loc[rows[_JUDGE[1]].idxmax()]
+    once, twice = (ratios([list(first["values"]) * n], [first["source"]])[0][0][1] for n in (1, 2))
+    is_mean = once == twice > 0
+    rows["weight"] = (
+        1 / rows.groupby(["task", "video"])["video"].transform("size") if is_mean else 1.0
+    )
     rows["video"] = pd.factorize(rows["video"])[0]
     tasks = [rows] if verdicts.is_pooled else [of for _, of in rows.groupby("task", sort=False)]
     return [
