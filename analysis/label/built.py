@@ -127,12 +127,6 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
         [name, f"{of['n_answered']:,}", f"{of['n_yes']:,}", with_interval(of["ac1"], 3)]
         for name, of in criteria.items()
     ]
-    # One who always says yes, or never, stands out.
-    by_person = []
-    for person in checked.people:
-        said = [[of.said[name].get(person) for of in votes] for name in criteria]
-        of_criteria = [f"{of.count(people.YES):,} of {len(of) - of.count(None):,}" for of in said]
-        by_person.append([person, *of_criteria])
     sentences = [
         f"{len(questions.rows):,} questions of the stage {questions.stage!r}; "
         f"{checked.n_shared:,} were answered by at least 2 of {len(checked.people)} people. "
@@ -141,10 +135,7 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
     ]
     title = "Gwet's AC1 (1 is complete agreement, 0 is chance) with 95% intervals over clips"
     header = ["criterion", "questions answered", "most say yes", "AC1"]
-    tables = [
-        (title, table(header, agreements)),
-        ("Yes by annotator", table(["annotator", *criteria], by_person)),
-    ]
+    tables = [(title, table(header, agreements))]
     unused = (
         (checked.matched.n_other_text, "question, options or answer have changed since"),
         (checked.matched.n_other_question, "their question is missing"),

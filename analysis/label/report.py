@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -24,18 +24,14 @@ from lmms_eval_captions.analysis.tables import (
     Part,
     interval_text,
     number,
-    p_text,
     plural,
     table,
     with_interval,
 )
-from lmms_eval_captions.lmms_eval_tasks.task_names import benchmark_of_task
 from lmms_eval_captions.metrics.intervals import FEW_VIDEOS, Interval
 from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley_terry, elo
 
 _COEFFICIENTS: Final = {"kappa": "kappa", "ac1": "AC1", "nominal": "alpha", "interval": "alpha"}
-_HIGHEST_GRADE: Final = 10.0
-"""Highest value of a metric that is shown with two decimal places."""
 
 
 class Report(NamedTuple):
@@ -61,26 +57,59 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         for domain in domains
     ]
     groups = list(score_groups(domains))
-    found = [*tasks, *groups]
+    scores = {
+        f"{metric} of {_name(found)}": of
+        for found in (*tasks, *groups)
+        for metric, of in found["scores"].items()
+    }
+    # JSON has the groups of all sections.
+    by_group = {
+        f"{metric} of {_name(found)}, {group['group']}": of
+        for found in tasks
+        for group in found["groups"]
+        if group["section"] == found["groups"][0]["section"]
+        for metric, of in group["scores"].items()
+    }
     agreements = [
-        [_name(of_task), of["who"], of["n_pairs"], _shown(of["coefficients"])]
-        for of_task in tasks
-        for of in of_task["agreement"]
+        [f"{_name(found)}: {of['who']}", of["n_pairs"], _shown(of["coefficients"])]
+        for found in tasks
+        for of in found["agreement"]
     ]
-    header = ["task", "raters", "pairs", "agreement"]
-    tables = [
-        ("Agreement (1 is complete, 0 is chance)", table(header, agreements)),
-        ("Scores by the judge, and corrected by labels", _corrected(found)),
-        ("Judge and people on the same labelled pairs", _differences(found)),
+    corrected = [
+        [name, *map(with_interval, (of["judge_all"], of["labels_alone"], of["corrected"]))]
+        for name, of in scores.items()
     ]
+    # The numbers of VidCapBench's Tables 4 and 11, with intervals of the differences.
+    compared = []
+    for name, of in (scores | by_group).items():
+        sides = [number(of["judge"]), number(of["people"])]
+        compared.append([name, of["n_labels"], *sides, with_interval(of["difference"], sign="+")])
+    tables = {
+        "Agreement (1 is complete, 0 is chance)": (["raters", "pairs", "agreement"], agreements),
+        "Scores by the judge, and corrected by labels": (
+            ["score", "judge on all", "labels alone", "corrected"], corrected,
+        ),
+        "Judge and people on the same labelled pairs": (
+            ["score", "labels", "judge", "people", "people minus judge"], compared,
+        ),
+    }  # fmt: skip
+    owners: dict[str, list[str]] = {}
+    for name, of in scores.items():
+        for note in filter(None, (of["note"], of["corrected"] and of["corrected"].note)):
+            owners.setdefault(note, []).append(name)
     notes = [
         "Intervals are 95%, over videos.",
         "The corrected score assumes the sample that the page drew. It is given for means and "
         "ratios over pairs, not for con, and for a group of tasks if each of them has labels.",
-        *_notes(found),
+        *(f"{', '.join(names)}: {note}" for note, names in owners.items()),
         *left_out,
     ]
-    part = Part("Graded questions", list(map(_head, domains)), tables, notes)
+    part = Part(
+        "Graded questions",
+        list(map(_head, domains)),
+        [(title, table(*cells)) for title, cells in tables.items()],
+        notes,
+    )
     return Report(part, {"verdicts": tasks, "groups_of_tasks": groups, "left_out": left_out})
 
 
@@ -101,53 +130,6 @@ def _shown(coefficients: Mapping[str, Interval]) -> str:
 
 def _name(found: Document) -> str:
     return f"{found.get('task') or found['group']} of {found['captioner']}"
-
-
-def _corrected(several: Sequence[Document]) -> pd.DataFrame:
-    rows = []
-    scores = [(found, *pair) for found in several for pair in found["scores"].items()]
-    for found, metric, of in scores:
-        digits, corrected, alone = _digits(found, metric), of["corrected"], of["labels_alone"]
-        shown = [with_interval(value, digits) for value in (of["judge_all"], alone, corrected)]
-        rows.append([_name(found), metric, *shown, corrected and number(abs(corrected.lam))])
-    header = ["task", "metric", "judge on all", "labels alone", "corrected", "lambda"]
-    return table(header, rows)
-
-
-def _digits(found: Document, metric: str) -> int:
-    """Return the decimal places: one of percentages, two of grades."""
-    task = found.get("task") or found["tasks"][0]
-    return 1 if benchmark_of_task(task).metrics[metric].highest > _HIGHEST_GRADE else 2
-
-
-def _differences(several: Sequence[Document]) -> pd.DataFrame:
-    """Return the numbers of VidCapBench's Tables 4 and 11, with intervals of the differences."""
-    rows = []
-    for found in several:
-        groups = found.get("groups", [])
-        # JSON has the groups of all sections.
-        shown = [of for of in groups if of["section"] == groups[0]["section"]]
-        for of in ({"group": "all", "scores": found["scores"]}, *shown):
-            for metric, compared in of["scores"].items():
-                digits, difference = _digits(found, metric), compared["difference"]
-                shown = [number(compared[side], digits) for side in ("judge", "people")]
-                shown += [with_interval(difference, digits, "+")]
-                shown += [p_text(difference and difference.p_value)]
-                rows.append([_name(found), of["group"], metric, compared["n_labels"], *shown])
-    header = ["task", "group", "metric", "labels", "judge", "people", "people minus judge", "p"]
-    return table(header, rows)
-
-
-def _notes(several: Sequence[Document]) -> Iterator[str]:
-    """Yield what must be known of these numbers, each note once."""
-    owners: dict[str, list[str]] = {}
-    for found in several:
-        for metric, of in found["scores"].items():
-            for note in (of["note"], of["corrected"].note if of["corrected"] else ""):
-                owners.setdefault(note, []).append(f"{metric} of {_name(found)}")
-    owners.pop("", None)
-    for note, names in owners.items():
-        yield f"{', '.join(names)}: {note}"
 
 
 def choices_report(choices: pd.DataFrame, *, seed: int) -> Report:
@@ -202,10 +184,12 @@ def _ratings(
         low, high = (None if of is None else float(of[index]) for of in (found.low, found.high))
         return interval_text(float(found.values[index]), low, high, digits=0)
 
-    rows = []
-    for index in np.argsort(-ratings.values):
-        is_first, is_second = (choices[side] == names[index] for side in ("first", "second"))
-        gained = [*choices["score"][is_first], *(1 - choices["score"][is_second])]
-        counts = [str(gained.count(share)) for share in (1.0, 0.5, 0.0)]
-        rows.append([names[index], *counts, rating(ratings, index), rating(strengths, index)])
+    # Each choice as either captioner has it.
+    turned = choices.assign(first=choices["second"], score=1 - choices["score"])
+    both = pd.concat([choices, turned])
+    counts = pd.crosstab(both["first"], both["score"]).reindex(columns=[1, 0.5, 0], fill_value=0)
+    rows = [
+        [names[i], *counts.loc[names[i]], rating(ratings, i), rating(strengths, i)]
+        for i in np.argsort(-ratings.values)
+    ]
     return table(["captioner", "won", "tied", "lost", "Elo", "Bradley-Terry"], rows)
