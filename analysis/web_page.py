@@ -106,15 +106,14 @@ def documents_of(task: str, settings: DataSettings, *, is_needed: bool = False) 
     If they are needed they are downloaded, or a :class:`DataError` says what is missing.
     """
     benchmark = benchmark_of_task(task)
-    if not is_needed and _is_absent(task, settings):
-        return {}
     try:
-        read = benchmark.read(settings, benchmark.tasks[task])
+        is_read = is_needed or not _is_absent(task, settings)
+        documents = benchmark.read(settings, benchmark.tasks[task]) if is_read else ()
     except DataError:
         if is_needed:
             raise
         return {}
-    return {benchmark.video_id(doc): doc for doc in read}
+    return {benchmark.video_id(document): document for document in documents}
 
 
 def _is_absent(task: str, settings: DataSettings) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-Kind = Literal["right", "partly", "missed", "wrong", "other"]
-"""Meaning of a verdict: the caption answers the question; in part; does not; wrongly."""
 RATED: Final = 253
 """Code of a question that has numbers and no label."""
 UNSCORED: Final = 254
@@ -58,12 +56,13 @@ class TaskColumns:
         return self.view.benchmark
 
 
-def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, Kind]:
-    """Return the labels of a benchmark's headline with their meanings."""
-    kinds: dict[Kind, frozenset[object]] = {
-        "right": benchmark.right, "missed": benchmark.missed, "wrong": benchmark.wrong,
-    }  # fmt: skip
-    otherwise: Kind = "partly" if any(kinds.values()) else "other"
+def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, str]:
+    """Return the labels of a benchmark's headline with their meanings.
+
+    The caption answers the question (``right``), in part, does not (``missed``) or wrongly.
+    """
+    kinds = {"right": benchmark.right, "missed": benchmark.missed, "wrong": benchmark.wrong}
+    otherwise = "partly" if any(kinds.values()) else "other"
     return {
         label: next((kind for kind, labels in kinds.items() if label in labels), otherwise)
         for label in benchmark.metrics[benchmark.headline].labels
@@ -82,19 +81,17 @@ def columns_of(task: str, view: View) -> TaskColumns:
     )
     rows["row"] = rows.groupby(["video", "copy"], sort=False).ngroup()
     captions = pd.MultiIndex.from_frame(rows.drop_duplicates("row")[["video", "copy"]])
-    asked = rows[rows["question_index"].notna()]
+    asked = rows[rows["question_index"].notna()].sort_values("row", kind="stable")
     asked = asked.assign(
         text=asked["question"].fillna("") if benchmark.counts_ahead else "",
         code=_codes(asked[known[0].head["values"][benchmark.headline]], benchmark),
     )
     # If the judge's replies say what is asked, no two captioners share a question.
     own = ["text", "occurrence"] if benchmark.counts_ahead else ["side", "question_index"]
-    asked["met"] = asked.groupby(["row", *own], sort=False).ngroup()
-    # Questions in the order of the rows, those of a row as they were met.
-    questions = asked.drop_duplicates("met").sort_values("row", kind="stable")
+    asked["place"] = asked.groupby(["row", *own], sort=False).ngroup()
+    questions, last = asked.drop_duplicates("place"), asked.groupby("place").last()
     n = len(questions)
-    place = asked["met"].map(dict(zip(questions["met"], range(n), strict=True))).to_numpy(int)
-    side, run = asked["side"].to_numpy(int), asked["run"].to_numpy(int)
+    side, run, place = (asked[name].to_numpy(int) for name in ("side", "run", "place"))
     indices = np.full((len(tables), n), -1)
     indices[side, place] = asked["question_index"]
     verdicts = []
@@ -103,7 +100,7 @@ def columns_of(task: str, view: View) -> TaskColumns:
         is_own = side == number
         codes[run[is_own], place[is_own]] = asked["code"][is_own]
         verdicts.append(codes)
-    groups, last = {}, asked.groupby("met").last().reindex(questions["met"])
+    groups = {}
     for name in dict.fromkeys(chain(benchmark.sections, *(t.head["sections"] for t in known))):
         if name in asked and asked[name].notna().any():
             names = list(ordered_groups(asked[name], benchmark.sections.get(name, ())))
