@@ -83,8 +83,8 @@ def labels(arguments: Namespace) -> int:
     else:
         questions = questions_to_check(arguments.build)
         reports = [built_report(arguments.files, questions, fewest=arguments.annotators)]
-    document = {key: value for of in reports for key, value in of.document.items()}
-    write_report([of.part for of in reports], document, arguments)
+    document = {key: value for _, of in reports for key, value in of.items()}
+    write_report([part for part, _ in reports], document, arguments)
     return 0
 
 

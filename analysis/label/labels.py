@@ -123,7 +123,6 @@ def _verdict(row: Mapping[str, Any]) -> dict[str, object]:
         **{name: str(row.get(name, "")) for name in _TEXTS},
         "label": _label(row["label"], grading),
         "is_changed": bool(row.get("changed_after_reveal")),
-        "seconds": float(row.get("seconds") or 0.0),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -34,11 +34,8 @@ from lmms_eval_captions.metrics.ranking import PAPER, BradleyTerry, Elo, bradley
 _COEFFICIENTS: Final = {"kappa": "kappa", "ac1": "AC1", "nominal": "alpha", "interval": "alpha"}
 
 
-class Report(NamedTuple):
-    """Findings as text and as JSON."""
-
-    part: Part
-    document: Document
+Report = tuple[Part, Document]
+"""Findings as text and as JSON."""
 
 
 def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Report:
@@ -110,16 +107,15 @@ def verdicts_report(labels: pd.DataFrame, captioners: Sequence[Captioner]) -> Re
         [(title, table(*cells)) for title, cells in tables.items()],
         notes,
     )
-    return Report(part, {"verdicts": tasks, "groups_of_tasks": groups, "left_out": left_out})
+    return part, {"verdicts": tasks, "groups_of_tasks": groups, "left_out": left_out}
 
 
 def _head(domain: Domain) -> str:
-    labels, seconds = domain.labels, domain.labels["seconds"]
-    pace = f", {seconds[seconds > 0].median():.0f} s each (median)" if (seconds > 0).any() else ""
+    labels = domain.labels
     return (
         f"{domain.task} of {domain.captioner.name}: {labels['pair'].nunique():,} of "
         f"{plural(len(domain.pairs), 'judged pair')} labelled, drawn at random; "
-        f"{plural(len(labels), 'label')} by {', '.join(sorted(set(labels['annotator'])))}{pace}."
+        f"{plural(len(labels), 'label')} by {', '.join(sorted(set(labels['annotator'])))}."
     )
 
 
@@ -172,7 +168,7 @@ def choices_report(choices: pd.DataFrame, *, seed: int) -> Report:
         "elo": ratings,
         "bradley_terry": strengths,
     }
-    return Report(Part("Captions side by side", sentences, tables, notes), {"choices": document})
+    return Part("Captions side by side", sentences, tables, notes), {"choices": document}
 
 
 def _ratings(

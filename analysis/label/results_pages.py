@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from itertools import combinations
@@ -31,11 +31,12 @@ def verdict_page(
     captioners: Sequence[Captioner], options: PageOptions, settings: DataSettings
 ) -> Page:
     """Return the page on which people grade what a judge graded."""
-    gradings = {
+    asked = {
         task: grading
-        for task, grading in _gradings_of(captioners, options.tasks, graded=True).items()
-        if grading is not None
+        for task, benchmark in our_benchmarks().items()
+        if (grading := grading_of(benchmark)) is not None
     }
+    gradings = {task: asked[task] for task in _tasks(captioners, options.tasks, asked)}
     population = pd.concat(
         [judged_pairs(captioner, task)[1] for captioner in captioners for task in gradings],
         ignore_index=True,
@@ -64,24 +65,19 @@ def verdict_page(
     return page_of("verdict", items, gradings, options, partial(video_file, settings, documents))
 
 
-def _gradings_of(
-    captioners: Sequence[Captioner], wanted: Sequence[str] | None, *, graded: bool
-) -> dict[str, Grading | None]:
-    """Return the tasks that all captioners have, with what people are asked if they are."""
-    benchmarks = our_benchmarks()
-    gradings = {
-        name: grading_of(benchmarks[name])
-        for name in common_names(captioners)
-        if name in benchmarks and (not graded or grading_of(benchmarks[name]) is not None)
-    }
-    missing = [name for name in wanted or () if name not in gradings]
-    if missing or not gradings:
+def _tasks(
+    captioners: Sequence[Captioner], wanted: Sequence[str] | None, known: Collection[str]
+) -> list[str]:
+    """Return the wanted ones of the known tasks, all of which all captioners have."""
+    names = [name for name in common_names(captioners) if name in known]
+    missing = [name for name in wanted or () if name not in names]
+    if missing or not names:
         raise SettingsError(
             f"{' '.join(['--tasks', *missing])}: expected tasks that people can be asked about and "
             f"{', '.join(captioner.name for captioner in captioners)} all have: "
-            f"{', '.join(gradings) or 'none'}"
+            f"{', '.join(names) or 'none'}"
         )
-    return {name: of for name, of in gradings.items() if not wanted or name in wanted}
+    return [name for name in names if not wanted or name in wanted]
 
 
 def _item(
@@ -120,7 +116,7 @@ def side_by_side_page(
     if len(captioners) < 2:
         names = ", ".join(captioner.name for captioner in captioners)
         raise SettingsError(f"label --pairs: expected at least 2 captioners, got {names}")
-    tasks = _gradings_of(captioners, options.tasks, graded=False)
+    tasks = _tasks(captioners, options.tasks, our_benchmarks())
     captions: dict[tuple[str, str], dict[str, str]] = {}
     for task in tasks:
         for captioner in captioners:

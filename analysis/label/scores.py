@@ -18,7 +18,7 @@ from lmms_eval_captions.lmms_eval_tasks.task_names import leaves_of
 from lmms_eval_captions.metrics.agreement import Coefficient, Rating, agreement_interval, ratings_of
 from lmms_eval_captions.metrics.intervals import Interval, interval
 from lmms_eval_captions.metrics.paired import paired_interval
-from lmms_eval_captions.metrics.parts import Floats, values_of_runs
+from lmms_eval_captions.metrics.parts import values_of_runs
 from lmms_eval_captions.metrics.ppi import Pairs, ppi_mean
 
 _JUDGE = ["judge_numerator", "judge_denominator"]
@@ -95,12 +95,13 @@ def score(name: str, domains: Sequence[Domain]) -> Document:
     verdicts = domains[0].captioner.verdicts(name, sampled=False)
     metrics, pairs = verdicts.benchmark.metrics, domains[0].pairs
     added = {
-        m: (_length_factor(verdicts, m), [_contributions(domain, m) for domain in domains])
-        for m in metrics
+        metric: pd.concat([_contributions(domain, metric) for domain in domains])
+        for metric in metrics
     }
+    lengths = {metric: _length_factor(verdicts, metric) for metric in metrics}
 
     def compare(group: Group | None) -> Document:
-        return {metric: _compare(verdicts, metric, *added[metric], group) for metric in metrics}
+        return {m: _compare(verdicts, m, lengths[m], added[m], group) for m in metrics}
 
     found: Document = {"scores": compare(None)}
     if len(domains) == 1:
@@ -168,11 +169,7 @@ def _length_factor(verdicts: Verdicts, metric: str) -> float | None:
 
 
 def _compare(
-    verdicts: Verdicts,
-    metric: str,
-    length: float | None,
-    contributions: Sequence[pd.DataFrame],
-    group: Group | None,
+    verdicts: Verdicts, metric: str, length: float | None, rows: pd.DataFrame, group: Group | None
 ) -> Document:
     """Compare a metric of a task, or of the tasks of a group, by people and by the judge.
 
@@ -185,87 +182,78 @@ def _compare(
     scale, bounds = known.scale, known.bounds
     parts = parts_of([verdicts], metric, group)
     if group is not None:
-        contributions = [of[of[group[0]] == group[1]] for of in contributions]
-    n_labels = [int(of[_PEOPLE[0]].notna().sum()) for of in contributions]
+        rows = rows[rows[group[0]] == group[1]]
+    n_labels = rows.groupby("task")[_PEOPLE[0]].count()
     found: Document = {
         "metric": metric,
         "group": group,
-        "n_labels": sum(n_labels),
+        "n_labels": int(n_labels.sum()),
         "judge_all": parts and interval(parts.sides[0], scale=scale, bounds=bounds),
         **dict.fromkeys(("labels_alone", "corrected", "difference")),
         **dict.fromkeys(("judge", "people"), nan),
         "note": "",
     }
-    if not all(n_labels):
-        note = "no label" if len(n_labels) == 1 else "not given: a task has no label"
+    if (n_labels > 0).sum() < len(verdicts.tables):
+        note = "no label" if len(verdicts.tables) == 1 else "not given: a task has no label"
         return {**found, "note": note}
     if length is None:
         return {**found, "note": "not given: the captions' length is not known or not the same"}
-    terms = _terms(verdicts, metric, contributions)
-    n_videos = 1 + max(int(pairs.videos.max()) for pairs in terms)
-    judge, people = (
-        np.stack([_sums(pairs, side, n_videos) for pairs in terms], axis=1)[None, :, :, None]
-        for side in ("judge", "people")
-    )
+    rows = _weighted(verdicts, metric, rows)
+    labelled = rows[rows["is_labelled"]]
+    # Labelled pairs stand for all pairs of their task.
+    of_tasks = [of.groupby("task")["weight"].sum() for of in (rows, labelled)]
+    shares = labelled["weight"] * labelled["task"].map(of_tasks[0] / of_tasks[1])
+    sums = np.zeros((2, rows["video"].max() + 1, rows["term"].max() + 1, 2))
+    places = (labelled["video"].to_numpy(), labelled["term"].to_numpy())
+    for of_side, columns in zip(sums, (_JUDGE, _PEOPLE), strict=True):
+        np.add.at(of_side, places, labelled[columns].mul(shares, axis=0).to_numpy())
+    judge, people = sums[:, None, :, :, None]
     found["judge"], found["people"] = (
         float(values_of_runs(side, scale=scale * length)[0]) for side in (judge, people)
     )
     if length != 1:
         note = "not corrected: it is a ratio to the captions' length; correct acc, and divide"
         return {**found, "note": note}
-    n_silent = sum(int(of["has_label"].sum()) for of in contributions) - sum(n_labels)
+    n_silent = int(rows["has_label"].sum()) - len(labelled)
     if n_silent:
         found["note"] = (
-            f"{n_silent} of {n_silent + sum(n_labels)} labelled pairs lack it: the others stand "
+            f"{n_silent} of {n_silent + len(labelled)} labelled pairs lack it: the others stand "
             "for all, which skews it if people gave it for some answers more than for others"
         )
+    terms = [
+        Pairs(
+            judge=of[_JUDGE].to_numpy(),
+            people=of[_PEOPLE].fillna(0.0).to_numpy(),
+            strata=of.groupby("task").ngroup().to_numpy(),
+            is_labelled=of["is_labelled"].to_numpy(),
+            videos=of["video"].to_numpy(),
+            weights=of["weight"].to_numpy(),
+        )
+        for _, of in rows.groupby("term")
+    ]
     found["difference"] = paired_interval(people, judge, scale=scale)
     found["labels_alone"] = ppi_mean(*terms, scale=scale, bounds=bounds, lam=0.0)
     found["corrected"] = ppi_mean(*terms, scale=scale, bounds=bounds)
     return found
 
 
-def _terms(verdicts: Verdicts, metric: str, contributions: Sequence[pd.DataFrame]) -> list[Pairs]:
-    """Return the pairs of each task, or of all tasks as one, their videos numbered together.
+def _weighted(verdicts: Verdicts, metric: str, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return pairs with their weight, with a term for each task, or for all tasks as one.
 
     A pair's weight is 1 if a metric pools the questions of all videos. It is one over the number of
     its video's questions if the metric is a mean over videos of their own means: then a question
     that is asked twice adds no more to the denominator than one. Pooled tasks are strata: the page
     may have asked about more pairs of one of them.
     """
-    rows = pd.concat(contributions, ignore_index=True)
     ratios = verdicts.benchmark.metrics[metric].ratios
     assert ratios is not None  # noqa: S101 - see _length_factor
+    rows = rows.reset_index(drop=True)
     first = rows.loc[rows[_JUDGE[1]].idxmax()]
     once, twice = (ratios([list(first["values"]) * n], [first["source"]])[0][0][1] for n in (1, 2))
-    is_mean = once == twice > 0
-    rows["weight"] = (
-        1 / rows.groupby(["task", "video"])["video"].transform("size") if is_mean else 1.0
+    sizes = rows.groupby(["task", "video"])["video"].transform("size")
+    return rows.assign(
+        weight=1 / sizes if once == twice > 0 else 1.0,
+        video=pd.factorize(rows["video"])[0],
+        term=0 if verdicts.is_pooled else pd.factorize(rows["task"])[0],
+        is_labelled=rows[_PEOPLE[0]].notna(),
     )
-    rows["video"] = pd.factorize(rows["video"])[0]
-    tasks = [rows] if verdicts.is_pooled else [of for _, of in rows.groupby("task", sort=False)]
-    return [
-        Pairs(
-            judge=of[_JUDGE].to_numpy(float),
-            people=of[_PEOPLE].fillna(0.0).to_numpy(float),
-            is_labelled=of[_PEOPLE[0]].notna().to_numpy(),
-            videos=of["video"].to_numpy(),
-            strata=of.groupby("task").ngroup().to_numpy(),
-            weights=of["weight"].to_numpy(),
-        )
-        for of in tasks
-    ]
-
-
-def _sums(pairs: Pairs, side: str, n_videos: int) -> Floats:
-    """Return what videos add by the judge or by people, shape (n_videos, 2).
-
-    Labelled pairs stand for all pairs of their task.
-    """
-    sizes = np.bincount(pairs.strata, pairs.weights)
-    labelled = np.where(pairs.is_labelled, pairs.weights, 0.0)
-    drawn = np.bincount(pairs.strata, labelled)
-    shares = labelled * (sizes / np.where(drawn > 0, drawn, np.inf))[pairs.strata]
-    sums = np.zeros((n_videos, 2))
-    np.add.at(sums, pairs.videos, shares[:, None] * getattr(pairs, side))
-    return sums

@@ -57,13 +57,12 @@ def captioners_and_views(
     """
     good: list[Path] = []
     for folder in folders:
-        if not folder.expanduser().exists():
+        path = folder.expanduser()
+        if not path.is_dir() and not (path.is_file() and path.name.endswith(RESULTS)):
             raise DataError(
-                f"{folder}: no such folder or results file; a run that ended before its first "
-                "score writes none: start it again, what was judged is kept"
+                f"{folder}: expected a folder of results or a run's *{RESULTS}; a run that ended "
+                "before its first score writes none: start it again, what was judged is kept"
             )
-        if folder.is_file() and not folder.name.endswith(RESULTS):
-            raise DataError(f"{folder}: expected a folder, or a run's *{RESULTS}")
         try:
             captioners_of([folder])
         except DataError as error:
