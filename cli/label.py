@@ -67,7 +67,7 @@ def _built(arguments: Namespace) -> tuple[str, Page, str]:
 def _options(arguments: Namespace, *, n: int, n_frames: int, reveal: str) -> PageOptions:
     return PageOptions(
         n=n,
-        tasks=tuple(split_names(arguments.tasks)) or None,
+        tasks=split_names(arguments.tasks),
         seed=arguments.seed,
         n_frames=n_frames if arguments.frames is None else arguments.frames,
         reveal=reveal,

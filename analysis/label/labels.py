@@ -176,10 +176,9 @@ def judged_pairs(captioner: Captioner, task: str) -> tuple[TaskTable, pd.DataFra
     asked, benchmark = table.asked(), table.benchmark
     keys = ["caption", "question_index"]
     pairs = asked.drop_duplicates(keys).set_index(keys, drop=False)
-    for metric, column in table.head["values"].items():
-        is_single = benchmark.metrics[metric].n_values == 1
-        values = asked[column].map(lambda value, is_single=is_single: _tuple(value, is_single))
-        pairs[column] = values.dropna().groupby([asked[key] for key in keys]).agg(list)
+    for column in dict.fromkeys(table.head["values"].values()):
+        values = asked[column].map(_tuple).dropna()
+        pairs[column] = values.groupby([asked[key] for key in keys]).agg(list)
     pairs = pairs[pairs[table.head["values"][benchmark.headline]].notna()].reset_index(drop=True)
     return table, pairs.assign(
         captioner=captioner.name,
@@ -189,10 +188,9 @@ def judged_pairs(captioner: Captioner, task: str) -> tuple[TaskTable, pd.DataFra
     )
 
 
-def _tuple(value: Any, is_single: bool) -> tuple[object, ...] | None:  # noqa: ANN401
-    if is_single:
-        return None if value is None else (value,)
-    return None if not value or None in value else tuple(value)
+def _tuple(value: Any) -> tuple[object, ...] | None:  # noqa: ANN401 - of the file's types
+    values = value if isinstance(value, list) else [value]
+    return tuple(values) if values and None not in values else None
 
 
 def domains_of(

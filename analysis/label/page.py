@@ -29,8 +29,8 @@ class PageOptions:
     """Options of a page, from the command line."""
 
     n: int
-    tasks: tuple[str, ...] | None
-    """``None`` for all."""
+    tasks: Sequence[str] = ()
+    """Empty for all."""
     seed: int = 0
     n_frames: int = 4
     reveal: str = "after"

@@ -66,11 +66,11 @@ def verdict_page(
 
 
 def _tasks(
-    captioners: Sequence[Captioner], wanted: Sequence[str] | None, known: Collection[str]
+    captioners: Sequence[Captioner], wanted: Sequence[str], known: Collection[str]
 ) -> list[str]:
     """Return the wanted ones of the known tasks, all of which all captioners have."""
     names = [name for name in common_names(captioners) if name in known]
-    missing = [name for name in wanted or () if name not in names]
+    missing = [name for name in wanted if name not in names]
     if missing or not names:
         raise SettingsError(
             f"{' '.join(['--tasks', *missing])}: expected tasks that people can be asked about and "

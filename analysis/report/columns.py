@@ -106,8 +106,6 @@ def columns_of(task: str, view: View) -> TaskColumns:
             names = list(ordered_groups(asked[name], benchmark.sections.get(name, ())))
             # Without a group the code is -1, which becomes NO_GROUP.
             groups[name] = names, pd.Categorical(last[name], names).codes.astype(np.uint16)
-    has_reason = asked["reason"].notna().to_numpy()
-    keys = zip(*(of[has_reason].tolist() for of in (side, run, place)), strict=True)
     return TaskColumns(
         task=task,
         view=view,
@@ -117,7 +115,7 @@ def columns_of(task: str, view: View) -> TaskColumns:
         indices=indices,
         groups=groups,
         verdicts=verdicts,
-        reasons=dict(zip(keys, asked["reason"][has_reason], strict=True)),
+        reasons=asked.set_index(["side", "run", "place"])["reason"].dropna().to_dict(),
     )
 
 

@@ -49,7 +49,10 @@ def text_rows(
             next(filter(None, said), {}) for said in zip(*first_runs, strict=True)
         ]
         said = [
-            [_said(of, side, run, places, of_run) for run, of_run in enumerate(runs)]
+            [
+                _said(of_run, [of.reasons.get((side, run, place)) for place in places])
+                for run, of_run in enumerate(runs)
+            ]
             for side, runs in enumerate(judged)
         ]
         asked = zip(of.texts[places.start : places.stop], golds, strict=True)
@@ -68,15 +71,15 @@ def _judgements(
 
 
 def _said(
-    of: TaskColumns, side: int, run: int, places: range, judgements: Sequence[Judgement]
+    judgements: Sequence[Judgement], reasons: list[str | None]
 ) -> dict[str, list[str | None]]:
-    columns: dict[str, list[str | None]] = {"answer": [], "words": [], "reply": [], "reason": []}
-    for place, said in zip(places, judgements, strict=True):
-        answer = said.get("predicted_answer", said.get("choice"))
-        columns["answer"].append(None if answer is None else str(answer))
-        columns["words"].append(_words(said))
-        columns["reply"].append(str(said.get("reply", "")))
-        columns["reason"].append(of.reasons.get((side, run, place)))
+    answers = [said.get("predicted_answer", said.get("choice")) for said in judgements]
+    columns: dict[str, list[str | None]] = {
+        "answer": [None if answer is None else str(answer) for answer in answers],
+        "words": list(map(_words, judgements)),
+        "reply": [str(said.get("reply", "")) for said in judgements],
+        "reason": reasons,
+    }
     return {name: column if any(column) else [] for name, column in columns.items()}
 
 

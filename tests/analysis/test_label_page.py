@@ -81,7 +81,7 @@ def test_without_videos_the_page_works_and_says_so(tmp_path: Path) -> None:
     """Nothing is downloaded for a page."""
     judged_run(tmp_path, {"vidcapbench_ae": CAPTIONS[:2]})
     nowhere = replace(data_settings(), data=None, cache=tmp_path / "empty")
-    page = verdict_page(captioners_of([tmp_path]), PageOptions(n=5, tasks=None), nowhere)
+    page = verdict_page(captioners_of([tmp_path]), PageOptions(n=5), nowhere)
     assert page.data["frames"] == {}
     assert page.notes[0].startswith("frames of 0 of")
     assert "set LMMS_CAPTIONS_DATA" in page.notes[1]

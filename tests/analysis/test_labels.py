@@ -143,7 +143,7 @@ def test_built_questions_are_kept_if_most_people_say_yes(tmp_path: Path, labels:
     (folder / "build").mkdir(parents=True)
     write_rows(folder / "build/01-clips.jsonl", [head, {"video": "clip", "path": str(clip)}])
     write_rows(folder / "build/02-form.jsonl", [head, *questions])
-    options = PageOptions(n=3, tasks=None, n_frames=2)
+    options = PageOptions(n=3, n_frames=2)
     page = built_page(questions_to_check(folder, tmp_path), options)
     data: Any = page.data
     assert len(data["items"]) == 6

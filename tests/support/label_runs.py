@@ -49,7 +49,7 @@ def judged_run(folder: Path, tasks: Mapping[str, Sequence[str]]) -> Path:
 
 def page_of(*folders: Path, pairs: bool = False, n: int = 200, **options: Any) -> Page:
     """The page that ``label`` makes of results folders."""
-    known = {"tasks": None, "n_frames": 0, **options}
+    known = {"n_frames": 0, **options}
     make = side_by_side_page if pairs else verdict_page
     return make(captioners_of(folders), PageOptions(n=n, **known), data_settings())
 
