@@ -110,18 +110,15 @@ def built_report(paths: Sequence[Path], questions: BuiltQuestions, *, fewest: in
     checked = people.check_by_people(questions.rows, given, questions.kind, fewest=fewest)
     votes, rows = checked.matched.votes, kept(checked.rows)
     dropped = Counter(str(row["dropped"]) for row in checked.rows if "dropped" in row)
-    criteria = {}
+    criteria, agreements = {}, []
     for criterion in people.CRITERIA[questions.kind]:
         counts = [of.counts(criterion) for of in votes]
-        criteria[criterion.name] = {
-            "n_answered": sum(n > 0 for _, n in counts),
-            "n_yes": sum(2 * n_yes > n for n_yes, n in counts),
-            "ac1": checked.ac1[criterion.name],
-        }
-    agreements = [
-        [name, f"{of['n_answered']:,}", f"{of['n_yes']:,}", with_interval(of["ac1"], 3)]
-        for name, of in criteria.items()
-    ]
+        n_answered = sum(n > 0 for _, n in counts)
+        n_yes = sum(2 * n_yes > n for n_yes, n in counts)
+        ac1 = checked.ac1[criterion.name]
+        criteria[criterion.name] = {"n_answered": n_answered, "n_yes": n_yes, "ac1": ac1}
+        shown = [f"{n_answered:,}", f"{n_yes:,}", with_interval(ac1, 3)]
+        agreements.append([criterion.name, *shown])
     sentences = [
         f"{len(questions.rows):,} questions of the stage {questions.stage!r}; "
         f"{checked.n_shared:,} were answered by at least 2 of {len(checked.people)} people. "

@@ -206,7 +206,7 @@ def domains_of(
         DataError: If verdicts cannot be read, or no label is of these runs.
     """
     judged = {
-        (captioner.name, task): (captioner, *judged_pairs(captioner, task))
+        (captioner.name, task): (captioner, task, *judged_pairs(captioner, task))
         for task in labels["task"].unique()
         for captioner in captioners
         if task in captioner.runs
@@ -241,8 +241,6 @@ def domains_of(
             f"labels: none is of these runs ({', '.join(counts.index)}); give the results that the "
             "page was made of as --against"
         )
-    domains = []
-    for key, of_task in matched.groupby(["captioner_judged", "task"]):
-        captioner, table, all_pairs = judged[key]
-        domains.append(Domain(captioner, key[1], table, all_pairs, of_task))
+    by_task = matched.groupby(["captioner_judged", "task"])
+    domains = [Domain(*judged[key], of_task) for key, of_task in by_task]
     return domains, [f"{plural(n, 'label')} left out: {reason}" for reason, n in counts.items()]

@@ -34,8 +34,7 @@ class PageOptions:
     seed: int = 0
     n_frames: int = 4
     reveal: str = "after"
-    """When the judge's verdict is shown: ``after`` the answer, on ``demand`` after it, ``never``.
-    """
+    """When the judge's verdict is shown: ``after`` the answer, then on ``demand``, ``never``."""
 
 
 class Page(NamedTuple):
@@ -57,8 +56,7 @@ def draw(n_population: int, n: int, seed: int) -> list[int]:
 
     A person who stops early has labelled a random sample, too.
     """
-    indices: list[int] = np.random.default_rng(seed).permutation(n_population)[:n].tolist()
-    return indices
+    return list(map(int, np.random.default_rng(seed).permutation(n_population)[:n]))
 
 
 def item_of(

@@ -175,10 +175,9 @@ def _ratings(
     names: Sequence[str], choices: pd.DataFrame, ratings: Elo, strengths: BradleyTerry
 ) -> pd.DataFrame:
     def rating(found: Elo | BradleyTerry, index: int) -> str:
-        if found.values is None:
-            return NONE
-        low, high = (None if of is None else float(of[index]) for of in (found.low, found.high))
-        return interval_text(float(found.values[index]), low, high, digits=0)
+        found_of = (found.values, found.low, found.high)
+        value, low, high = (None if of is None else float(of[index]) for of in found_of)
+        return NONE if value is None else interval_text(value, low, high, digits=0)
 
     # Each choice as either captioner has it.
     turned = choices.assign(first=choices["second"], score=1 - choices["score"])

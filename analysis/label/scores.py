@@ -119,8 +119,7 @@ def score(name: str, domains: Sequence[Domain]) -> Document:
 def score_groups(domains: Sequence[Domain]) -> Iterator[Document]:
     """Score every group of tasks all of which have labels."""
     labelled = {(domain.captioner.name, domain.task): domain for domain in domains}
-    captioners = {domain.captioner.name: domain.captioner for domain in domains}
-    for captioner in captioners.values():
+    for captioner in {domain.captioner.name: domain.captioner for domain in domains}.values():
         for name, run in captioner.runs.items():
             # Tasks of runs of different days are not one score.
             tasks = leaves_of(run.document, name)

@@ -50,17 +50,9 @@ class TaskColumns:
     reasons: dict[tuple[int, int, int], str]
     """Captioner, judge run and place of an unscored question to the reason."""
 
-    @property
-    def benchmark(self) -> Benchmark[Any, Any]:
-        """The task's benchmark."""
-        return self.view.benchmark
-
 
 def kinds_of(benchmark: Benchmark[Any, Any]) -> dict[str, str]:
-    """Return the labels of a benchmark's headline with their meanings.
-
-    The caption answers the question (``right``), in part, does not (``missed``) or wrongly.
-    """
+    """Return the headline's labels: a right, partly right, missed, wrong or other answer."""
     kinds = {"right": benchmark.right, "missed": benchmark.missed, "wrong": benchmark.wrong}
     otherwise = "partly" if any(kinds.values()) else "other"
     return {
@@ -132,7 +124,7 @@ def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str,
     """Return tasks and rows as the page reads them."""
     import pandas as pd
 
-    metrics = list(dict.fromkeys(name for of in tasks for name in of.benchmark.metrics))
+    metrics = list(dict.fromkeys(name for of in tasks for name in of.view.benchmark.metrics))
     columns: dict[str, list[list[Any]]] = {name: [] for name in ("state", *LENGTHS, *metrics)}
     for side in range(n_captioners if tasks else 0):
         values = pd.concat([_captions(of, of.view.tables(of.task)[side]) for of in tasks])
@@ -146,7 +138,9 @@ def tasks_document(tasks: Sequence[TaskColumns], n_captioners: int) -> dict[str,
                 "name": of.task,
                 "n": of.first[-1],
                 "n_runs": list(map(len, of.verdicts)),
-                "labels": [{"name": n, "kind": kind} for n, kind in kinds_of(of.benchmark).items()],
+                "labels": [
+                    {"name": n, "kind": kind} for n, kind in kinds_of(of.view.benchmark).items()
+                ],
                 "sections": [{"name": n, "groups": groups} for n, (groups, _) in of.groups.items()],
             }
             for of in tasks
@@ -180,7 +174,7 @@ def _captions(of: TaskColumns, table: TaskTable | None) -> pd.DataFrame:
         return pd.DataFrame({"state": _ABSENT}, of.captions)
     captions = table.captions().set_index(["video", "copy"])
     is_missing = captions["is_dropped"] | captions["no_caption"].notna()
-    scores = {name: caption_scores(table, name) for name in of.benchmark.metrics}
+    scores = {name: caption_scores(table, name) for name in of.view.benchmark.metrics}
     values = pd.DataFrame(scores, captions.index, dtype=float).round(4)
     values["state"] = np.where(
         is_missing, _NO_CAPTION, np.where(captions["is_empty"], _EMPTY, _JUDGED)

@@ -163,7 +163,7 @@ def _add_frames(
     returned as data addresses by key.
     """
     videos = [
-        (of, video, f"{of.benchmark.name} {video}") for of in tasks for video, _ in of.captions
+        (of, video, f"{of.view.benchmark.name} {video}") for of in tasks for video, _ in of.captions
     ]
     rows["frames"] = [""] * len(videos)
     if not n_frames or not n_framed:
@@ -194,7 +194,7 @@ def _add_frames(
 
 def _worst_first(tasks: Sequence[TaskColumns], rows: Mapping[str, Any]) -> list[int]:
     def lowest_share(row: int) -> float:
-        benchmark = tasks[rows["task"][row]].benchmark
+        benchmark = tasks[rows["task"][row]].view.benchmark
         metric = benchmark.metrics[benchmark.headline]
         values = [of[row] for of in rows["values"][benchmark.headline] if of[row] is not None]
         sign = 1 if metric.higher_is_better else -1
