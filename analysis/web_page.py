@@ -28,16 +28,12 @@ _NO_VIDEOS: Final = (
 Judgement = Mapping[str, Any]
 Documents = Mapping[str, Mapping[str, Any]]
 """Documents of a task by the id of their video."""
-Frames = tuple[dict[str, list[str]], dict[str, str]]
-"""A video's key to its frames as addresses of JPEG data, and key to why there are none."""
 
 
 class LoggedCaption(NamedTuple):
     """A judged caption of a sample log."""
 
     text: str
-    digest: str
-    """Empty if the log has none."""
     judgements: Sequence[Judgement]
     """Judgements of all judge runs; those of a run in the order of the questions."""
 
@@ -58,7 +54,7 @@ def logged_captions(run: RunResults, task: str) -> dict[str, list[LoggedCaption]
         while isinstance(text, list):
             text = text[0] if text else ""
         judgements = [said for said in item.get("judgements") or () if isinstance(said, dict)]
-        logged = LoggedCaption(str(text), str(item.get("caption_digest") or ""), judgements)
+        logged = LoggedCaption(str(text), judgements)
         captions.setdefault(str(item.get("video_id")), []).append(logged)
     return captions
 
@@ -140,8 +136,8 @@ def frames_of(
     n_frames: int,
     most_bytes: int,
     longest: int = _LONGEST,
-) -> Frames:
-    """Return evenly spaced frames of video files.
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return evenly spaced frames by key, as addresses of JPEG data, and why others have none.
 
     Args:
         videos: Key of each video to a function that returns its file or raises

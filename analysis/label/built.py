@@ -18,7 +18,6 @@ from lmms_eval_captions.construction.writing import CLIPS
 from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.lmms_eval_tasks.task_names import all_benchmarks
 
-_OF_QUESTION: Final = frozenset({"id", "video", "question", "answer"})
 _CHOICES: Final = (
     Choice(key="y", name=people.YES, text="Yes"),
     Choice(key="n", name=people.NO, text="No"),
@@ -54,7 +53,7 @@ def questions_to_check(folder: Path, videos: Path | None = None) -> BuiltQuestio
     names = [path.stem.partition("-")[2] for path in files]
     end = next((place for place, name in enumerate(names) if name in people.CHECKS), len(files))
     rows = kept(pipeline.read_stage(files[end - 1])[1]) if CLIPS.name in names[:end] else []
-    if not rows or not all(row.keys() >= _OF_QUESTION for row in rows):
+    if not rows or not all(row.keys() >= {"id", "video", "question", "answer"} for row in rows):
         raise DataError(
             f"--build: expected files of stages up to questions in {folder / pipeline.FOLDER}, got "
             f"{', '.join(path.name for path in files) or 'none'}; run lmms-eval-captions build "

@@ -35,11 +35,7 @@ def view_documents(
     views: Sequence[View], captioners: Sequence[Captioner], missing: list[str]
 ) -> list[Document]:
     """Return what the page shows of each task and group; collect what cannot be read."""
-
-    @cache
-    def comparer(sides: tuple[int, ...]) -> Comparer:
-        return Comparer([captioners[side] for side in sides])
-
+    comparer = cache(lambda sides: Comparer([captioners[side] for side in sides]))
     documents = []
     for view in views:
         benchmark = view.benchmark
@@ -127,11 +123,13 @@ def warnings_of(
                     of_captioner.setdefault(captioner.name, []).append(view.name)
     shown = [*missing]
     for warning, owners in tasks_of.items():
-        whom = []
+        whom: dict[str, list[str]] = {}
         for name, tasks in owners.items():
             some = [*tasks[:3], f"{len(tasks) - 3} more"] if len(tasks) > 4 else tasks
-            whom.append(f"{name} ({listed(some)})" if 0 < len(tasks) < len(leaves) else name)
-        shown.append(f"{'; '.join(whom)}: {warning}.")
+            of_tasks = f" ({listed(some)})" if 0 < len(tasks) < len(leaves) else ""
+            whom.setdefault(of_tasks, []).append(name)
+        about = "; ".join(f"{listed(names)}{of_tasks}" for of_tasks, names in whom.items())
+        shown.append(f"{about}: {warning}.")
     return shown
 
 
