@@ -114,8 +114,7 @@ def stability(arguments: Namespace) -> int:
         only = tuple(arguments.only)
         splits = split_all(several, read_data_settings(), arguments.split, only=only)
     documents = [stabilities.document_of(repeated) for repeated in several]
-    made = list(map(stability_report.split_document, splits))
     parts = list(map(stability_report.part_of, documents))
     parts += map(stability_report.part_of_split, splits)
-    write_report(parts, {"stability": documents, "splits": made}, arguments)
+    write_report(parts, {"stability": documents, "splits": splits}, arguments)
     return 0

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
-from lmms_eval_captions.analysis.stability.split import Split
 from lmms_eval_captions.analysis.stability.stability import NOISE_RUNS, Document
 from lmms_eval_captions.analysis.tables import Part, listed, number, plural, table
 
@@ -24,29 +22,20 @@ def part_of(found: Document) -> Part:
     return Part(title, sentences, list(_tables(found)), found["notes"])
 
 
-def part_of_split(done: Split) -> Part:
+def part_of_split(done: Document) -> Part:
     """Return what was written, and how to use it."""
-    fates = Counter(fate for of in done.files.values() for fate in of.elements())
-    why = ", ".join(f"{n:,} {fate}" for fate, n in fates.items())
+    name, fates = done["benchmark"], Counter[str]()
+    for counts in done["files"].values():
+        fates.update(counts)
     rows = [
-        [f"{done.benchmark}-{part}", f"LMMS_CAPTIONS_DATA={folder}", done.n_of(part)]
-        for part, folder in done.folders.items()
+        [f"{name}-{part}", f"LMMS_CAPTIONS_DATA={folder}", done["n_questions"][part]]
+        for part, folder in done["folders"].items()
     ]
     return Part(
-        f"{done.benchmark}: {fates.total():,} questions split",
-        [f"Questions: {why}."],
+        f"{name}: {fates.total():,} questions split",
+        [f"Questions: {', '.join(f'{n:,} {fate}' for fate, n in fates.items())}."],
         [("", table(["part", "setting", "questions"], rows))],
     )
-
-
-def split_document(done: Split) -> dict[str, Any]:
-    """Return a split as JSON."""
-    return {
-        "benchmark": done.benchmark,
-        "folders": {part: str(folder) for part, folder in done.folders.items()},
-        "n_questions": {part: done.n_of(part) for part in done.folders},
-        "files": {name: dict(of) for name, of in done.files.items()},
-    }
 
 
 def _tables(found: Document) -> Iterator[tuple[str, pd.DataFrame]]:

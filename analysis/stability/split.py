@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from lmms_eval_captions.analysis.stability.stability import (
     KEY,
     PAPER_RUNS,
     WITHIN,
+    Document,
     Repeated,
     notes_of,
 )
@@ -47,25 +48,13 @@ not so, but ``--only`` names other groups; one got different verdicts; none did,
 missing; no captioner was asked."""
 
 
-class Split(NamedTuple):
-    """A benchmark that was split."""
-
-    benchmark: str
-    folders: Mapping[Part, Path]
-    """Each a value of ``LMMS_CAPTIONS_DATA``."""
-    files: Mapping[str, Counter[str]]
-    """Questions of each official file, counted by their fate."""
-
-    def n_of(self, part: Part) -> int:
-        """Return the number of questions in a part."""
-        fates = chain.from_iterable(of.elements() for of in self.files.values())
-        return sum(FATES[fate] == part for fate in fates)
-
-
 def split_all(
     several: Sequence[Repeated], settings: DataSettings, folder: Path, *, only: Sequence[str] = ()
-) -> list[Split]:
+) -> list[Document]:
     """Write the official files of every benchmark again, in two parts below a folder.
+
+    Returns the folders of each benchmark, values of ``LMMS_CAPTIONS_DATA``, and the number of
+    questions of each file by their fate.
 
     A question is stable if every captioner's caption got the same verdict in all judge runs, in
     every task that asks it and was judged. All others are unstable, or with ``only`` those of some
@@ -103,7 +92,7 @@ def _groups(repeated: Repeated) -> pd.DataFrame:
 
 def _split(
     several: Sequence[Repeated], settings: DataSettings, folder: Path, only: Sequence[str]
-) -> Split:
+) -> Document:
     benchmark = several[0].benchmark
     question_file, source = benchmark.question_file, benchmark.source
     if question_file is None:
@@ -133,7 +122,13 @@ def _split(
             wanted = {question for question, fate in fates.items() if FATES[fate] == part}
             if wanted:
                 _write(root / source.benchmark / name, _selected(question_file, path, wanted))
-    done = Split(benchmark.name, folders, files)
+    n_of = Counter(FATES[fate] for of in files.values() for fate in of.elements())
+    done = {
+        "benchmark": benchmark.name,
+        "folders": {part: str(root) for part, root in folders.items()},
+        "n_questions": {part: n_of[part] for part in folders},
+        "files": {name: dict(of) for name, of in files.items()},
+    }
     for part, root in folders.items():
         manifest = _manifest(done, part, several, settings.data, only)
         _write(root / SPLIT_MANIFEST, f"{json.dumps(manifest, indent=1, ensure_ascii=False)}\n")
@@ -214,7 +209,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _manifest(
-    done: Split, part: Part, several: Sequence[Repeated], data: str | None, only: Sequence[str]
+    done: Document, part: Part, several: Sequence[Repeated], data: str | None, only: Sequence[str]
 ) -> dict[str, object]:
     """Return how a part was made."""
     source = several[0].benchmark.source
@@ -227,7 +222,7 @@ def _manifest(
                 made = {"results": path.as_posix(), "signature": str(table.signature)}
                 captioners.setdefault(name, {})[table.task] = made
     return {
-        "part": f"{done.benchmark}-{part}",
+        "part": f"{done['benchmark']}-{part}",
         "license": source.license,
         "page": source.page,
         "made_by": f"{DISTRIBUTION} {package_version()}",
@@ -238,8 +233,8 @@ def _manifest(
             "numbers_within_percent_of_scale": 100 * WITHIN,
             "split_off_groups": list(only) or "all",
         },
-        "n_questions": done.n_of(part),
-        "files": {name: dict(of) for name, of in done.files.items()},
+        "n_questions": done["n_questions"][part],
+        "files": done["files"],
         "judges": list(dict.fromkeys(judge for of in several for judge in of.judges)),
         "captioners": [{"name": name, "tasks": tasks} for name, tasks in captioners.items()],
         "notes": list(dict.fromkeys(note for of in several for note in notes_of(of))),
