@@ -352,7 +352,7 @@ def check_categories(path: Path, categories: Iterable[str], known: Collection[st
     if others:
         logger.warning(
             "{}: {:,} questions are of categories that the paper does not name, and count overall "
-            "and in no group: {}",
+            "and in no group of the paper: {}",
             path,
             others.total(),
             ", ".join(f"{name} ({n:,})" for name, n in others.most_common(_N_SHOWN)),

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from loguru import logger
 
-from lmms_eval_captions.judges.errors import DataError
+from lmms_eval_captions.judges.errors import DataError, SettingsError
 from lmms_eval_captions.judges.protocols import vidcapbench as protocol
 from lmms_eval_captions.judges.protocols.vidcapbench import Question
 from lmms_eval_captions.judges.settings import DataSettings, data_settings
@@ -134,7 +134,10 @@ def _select(rows: Sequence[files.Row], keep: files.Keep) -> Iterator[files.Row]:
 
 def tokenizer() -> tuple[TokenCounter | None, str | None]:
     """Return T5's counter, or why there is none."""
-    return _tokenizer_at(data_settings().t5)
+    try:
+        return _tokenizer_at(data_settings().t5)
+    except SettingsError as error:
+        return None, str(error)
 
 
 @cache

@@ -103,7 +103,7 @@ def test_a_category_that_the_paper_does_not_name_is_kept_and_reported(
 ) -> None:
     videos = read_videos(_write(tmp_path, {"video_id": "a", "qa": ["mood*Is it sad?*no"]}))
     assert videos[0]["questions"][0]["category"] == "mood"
-    assert any("in no group: mood" in line for line in logged)
+    assert any("in no group of the paper: mood" in line for line in logged)
 
 
 @pytest.mark.parametrize(
