@@ -175,7 +175,8 @@ class ChatClient:
                 return response.status, response.headers, await _read(response)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             self._loads.down_until_s[replica.index] = time.monotonic() + _DOWN_FOR_S
-            raise no_reply(error, replica.source, timeout_s=timeout_s) from error
+            # The library's own error may hold the key, and a traceback shows what it is from.
+            raise no_reply(error, replica.source, timeout_s=timeout_s) from None
 
     async def close(self) -> None:
         """Close every connection."""
@@ -194,7 +195,7 @@ async def listed_models(url: str, api_key: str | None, *, api: str = "openai") -
             ) as answer:
                 status, raw = answer.status, await _read(answer)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-            raise no_reply(error, source, timeout_s=10.0) from error
+            raise no_reply(error, source, timeout_s=10.0) from None
     if status != 200:
         raise JudgeUnavailableError(f"{source.shown} answered {status}")
     try:

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import time
+import traceback
 import tracemalloc
 import zlib
 from collections.abc import Callable, Coroutine, Iterator
@@ -17,7 +18,7 @@ import pytest
 
 from chains import request_of
 from lmms_eval_captions.judges.endpoint.batch_api import BatchApi, read_results
-from lmms_eval_captions.judges.endpoint.client import ChatClient
+from lmms_eval_captions.judges.endpoint.client import ChatClient, listed_models
 from lmms_eval_captions.judges.endpoint.failures import Source
 from lmms_eval_captions.judges.endpoint.request import Reply
 from lmms_eval_captions.judges.errors import (
@@ -203,6 +204,18 @@ async def _refused_in_time(url: str) -> BaseException | None:
         await asyncio.sleep(0.01)
     asking.cancel()
     pytest.fail("the request had not ended long after its time-out")
+
+
+def test_no_traceback_tells_a_key_that_the_wire_echoes() -> None:
+    """Not even where a log cannot be written, which shows all errors that are being handled."""
+    key = "sk-a1b2c3d4e5f6"
+    with RawServer(_write(f"HTTP/9 Bearer {key}\r\n\r\n".encode())) as server:
+        error = _refused(server.url, key=key)
+        with pytest.raises(JudgeUnavailableError) as caught:
+            asyncio.run(listed_models(server.url, key))
+    for shown in (error, caught.value):
+        assert "[key]" in str(shown)
+        assert key not in "".join(traceback.format_exception(shown))
 
 
 def test_plain_text_where_tls_is_expected_can_pass() -> None:
