@@ -213,8 +213,8 @@ def test_a_budget_that_is_never_enough_ends_training(
 
 
 def test_a_budget_counts_for_the_whole_batch(serve: ServerFactory, tmp_path: Path) -> None:
-    server = serve(latency_s=0.2)
-    settings: dict[str, Any] = {"time_budget_s": 0.5, "concurrency": 4, **ASK_ONCE}
+    server = serve(latency_s=0.4)
+    settings: dict[str, Any] = {"time_budget_s": 1.3, "concurrency": 4, **ASK_ONCE}
     with open_reward("vcapsbench", server, tmp_path, **settings) as reward:
         first = rewarded(reward)
         assert None not in first
