@@ -107,7 +107,7 @@ def ended_after(model: Captioner, n: int, end: Callable[[], None]) -> list[int]:
         How many captions it was asked for, batch by batch.
     """
     asked: list[int] = []
-    kept: list[Caption] = []
+    kept: set[int] = set()
     open_kept, write = model._kept_captions, model.caption
 
     def counted() -> KeptCaptions:
@@ -116,7 +116,8 @@ def ended_after(model: Captioner, n: int, end: Callable[[], None]) -> list[int]:
 
         def count(asked: PlannedCaption, caption: Caption, text: str) -> None:
             keep(asked, caption, text)
-            kept.append(caption)
+            # A promised one is kept as it comes, and in its turn.
+            kept.add(id(asked))
 
         store.keep = count  # type: ignore[method-assign] # of this one alone
         return store
