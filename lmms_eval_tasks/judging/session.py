@@ -13,7 +13,7 @@ import os
 import threading
 import traceback
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import reduce
@@ -278,7 +278,7 @@ def _submitted(
         about, settings = caption_digest(caption), SESSION.settings()
         if settings.precision is not None and questions and can_be_sampled(benchmark):
             return _submit_in_part(benchmark, task, doc, caption, chains, config)
-        return _submit_chains(chains, config, settings, about=about)
+        return _submit(chains, config, settings, about=about)
     except CaptionsError as error:
         failed = unjudged_because(unjudged, error)
         return lambda: failed
@@ -301,29 +301,7 @@ def without_judge(
     return Judged(chains, config, None, caption="empty")
 
 
-def submit_chains(
-    defaults: Mapping[str, object],
-    chains: Callable[[JudgeConfig], Sequence[Chain[Sequence[J]]]],
-    *,
-    about: Sequence[bytes] | None = None,
-) -> Callable[[], Judged[J]]:
-    """Submit questions about captions of our own; never waits, never raises.
-
-    ``about`` is the digest of the caption of each chain.
-    """
-    config: JudgeConfig | None = None
-    try:
-        settings = SESSION.settings()
-        config = JudgeConfig.build(defaults, settings)
-        if not config.asks_endpoint:
-            return lambda: Judged((), config, "no endpoint is asked")
-        return _submit_chains(chains(config), config, settings, about=about)
-    except CaptionsError as error:
-        unjudged: Judged[J] = unjudged_because(Judged((), config, None), error)
-        return lambda: unjudged
-
-
-def _submit_chains(
+def _submit(
     chains: Sequence[Chain[Sequence[J]]],
     config: JudgeConfig,
     settings: JudgeSettings,
@@ -397,13 +375,16 @@ def _ask_anchors(
     if check is None or not due:
         return tuple
     anchors = anchors_of(check, due)
-    wait = submit_chains(
-        benchmark.judge_defaults,
-        lambda config: [
-            benchmark.ask(question, text, config=config, run=0) for question, text in anchors
-        ],
-        about=[caption_digest(text) for _, text in anchors],
-    )
+    try:
+        settings = SESSION.settings()
+        config = benchmark.judge_config(settings)
+        if not config.asks_endpoint:
+            return tuple
+        chains = [benchmark.ask(question, text, config=config, run=0) for question, text in anchors]
+        about = [caption_digest(text) for _, text in anchors]
+        wait = _submit(chains, config, settings, about=about)
+    except CaptionsError:
+        return tuple
     return lambda: wait().chains
 
 
