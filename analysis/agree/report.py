@@ -49,10 +49,13 @@ def conclusions(found: Document) -> list[str]:
             words.append("judged no caption that the reference judged")
         for own in judge["own_runs"][:1]:
             runs = f"in all {judge['n_runs']} of its runs"
-            same = f"the same {runs} for {_percent(own['same'])} of the questions"
-            alpha = f"(alpha {with_interval(own['alpha'])})"
-            no_unit = f"no question has a verdict {runs}"
-            words.append(f"{same} {alpha}" if own["n_units"] else no_unit)
+            if own["n_units"]:
+                words.append(
+                    f"the same {runs} for {_percent(own['same'])} of the questions "
+                    f"(alpha {with_interval(own['alpha'])})"
+                )
+            else:
+                words.append(f"no question has a verdict {runs}")
         lines.append(f"{name}: {'; '.join(words) or 'nothing to compare'}")
     return lines
 

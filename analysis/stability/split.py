@@ -37,15 +37,18 @@ Question = tuple[str, str, int]
 Part = Literal["stable", "unstable"]
 PARTS: Final[tuple[Part, ...]] = ("stable", "unstable")
 FATES: Final[Mapping[str, Part]] = {
+    # Every captioner's caption got the same verdict in all judge runs.
     "stable": "stable",
+    # It did not, but --only names other groups.
     "other group": "stable",
+    # A captioner's caption got different verdicts.
     "different": "unstable",
+    # No verdicts differ, but one is missing.
     "not known": "unstable",
+    # No captioner's caption was asked about.
     "never judged": "unstable",
 }
-"""Part in which a question ends. Every captioner's caption got the same verdict in all judge runs;
-not so, but ``--only`` names other groups; one got different verdicts; none did, but one verdict is
-missing; no captioner was asked."""
+"""Part of the split that a question goes to, by what became of it."""
 
 
 def split_all(
